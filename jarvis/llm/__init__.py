@@ -1,0 +1,1 @@
+"""Language models behind two small protocols. No other package imports ``ollama``."""

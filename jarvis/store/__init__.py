@@ -1,0 +1,1 @@
+"""Everything that speaks SQL. No other package imports ``psycopg``."""
