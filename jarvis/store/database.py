@@ -1,0 +1,327 @@
+"""Connections to Postgres: found, pooled, mended.
+
+A command first tries the address; only when nothing answers at the embedded server's socket is
+the supervisor loaded to start it. A connection that died between two uses is replaced once,
+before the caller's first statement, so that a restarted server costs nobody a turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from jarvis import postgres
+from jarvis.config import DatabaseSettings
+from jarvis.errors import ConfigError, DatabaseUnavailable
+from jarvis.paths import Paths
+
+Connection = psycopg.Connection[TupleRow]
+
+IDLE_CONNECTIONS = 4
+"""Connections kept for the next use: history and the three arms of a search run side by side."""
+
+
+def silent(_: str) -> None:
+    """Progress that nobody wants to see."""
+
+
+class Database:
+    """The database of this configuration, opened when first used.
+
+    Safe to use from several threads: each use takes a connection of its own.
+    """
+
+    def __init__(
+        self,
+        settings: DatabaseSettings,
+        paths: Paths,
+        progress: Callable[[str], None] = silent,
+    ) -> None:
+        self.settings = settings
+        self.paths = paths
+        self.progress = progress
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._start_lock = threading.Lock()
+        self._ready = False
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the embedded server is used."""
+        return not (self.settings.url or self.settings.host)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A connection inside a transaction: committed at the end, rolled back on an error.
+
+        Raises:
+            DatabaseUnavailable: the server cannot be reached or started, or went away.
+        """
+        with self._use() as connection, connection.transaction():
+            yield connection
+
+    @contextlib.contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """A connection in which every statement stands for itself.
+
+        Raises:
+            DatabaseUnavailable: the server cannot be reached or started, or went away.
+        """
+        with self._use() as connection:
+            yield connection
+
+    def open(self) -> None:
+        """Connects, starting the embedded server and migrating the schema where needed.
+
+        Raises:
+            DatabaseUnavailable: that is impossible; the message says why.
+        """
+        with self._use():
+            pass
+
+    def connect(self) -> Connection:
+        """A connection of the caller's own, outside the pool; the caller closes it.
+
+        Raises:
+            DatabaseUnavailable: the server cannot be reached or started.
+        """
+        self._prepare()
+        return self._connect()
+
+    def close(self) -> None:
+        """Closes the idle connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def conninfo(self) -> dict[str, Any]:
+        """What libpq is given, the password included.
+
+        Raises:
+            ConfigError: the settings contradict each other or cannot be read.
+        """
+        if self.embedded:
+            address = postgres.address(self.paths)
+            return {
+                "host": address.host,
+                "port": address.port,
+                "user": address.user,
+                "dbname": address.dbname,
+            }
+        return external_conninfo(self.settings)
+
+    def describe(self) -> str:
+        """The address for people, without a password."""
+        info = self.conninfo()
+        place = info.get("host", "localhost")
+        return f"{info.get('dbname', '')} at {place}:{info.get('port', 5432)}"
+
+    @contextlib.contextmanager
+    def _use(self) -> Iterator[Connection]:
+        connection = self._take()
+        try:
+            yield connection
+        except psycopg.OperationalError as error:
+            if connection.closed or connection.broken:
+                self.close()
+                raise DatabaseUnavailable(
+                    f"the database went away: {_reason(error)}", "run the command again"
+                ) from error
+            raise
+        finally:
+            self._give_back(connection)
+
+    def _take(self) -> Connection:
+        self._prepare()
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                break
+            if _alive(connection):
+                return connection
+            connection.close()
+        try:
+            return self._connect()
+        except DatabaseUnavailable:
+            if not self.embedded:
+                raise
+            # It was stopped after we had started it: start it again, once.
+            self._ready = False
+            self._prepare()
+            return self._connect()
+
+    def _give_back(self, connection: Connection) -> None:
+        status = connection.info.transaction_status
+        if connection.closed or status != psycopg.pq.TransactionStatus.IDLE:
+            connection.close()
+            return
+        with self._lock:
+            if len(self._idle) < IDLE_CONNECTIONS:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _prepare(self) -> None:
+        if self._ready:
+            return
+        with self._start_lock:
+            if self._ready:
+                return
+            try:
+                connection = self._connect()
+            except DatabaseUnavailable:
+                if not self.embedded:
+                    raise
+                postgres.ensure_running(self.paths, progress=self.progress)
+                connection = self._connect()
+            from jarvis.store import migrations
+
+            try:
+                migrations.migrate(connection, self)
+            except psycopg.Error as error:
+                connection.close()
+                raise DatabaseUnavailable(
+                    f"the database {self.describe()} cannot be prepared: {_reason(error)}",
+                    "jarvis doctor says what is missing",
+                ) from error
+            except BaseException:
+                connection.close()
+                raise
+            self._ready = True
+        self._give_back(connection)
+
+    def _connect(self) -> Connection:
+        info = self.conninfo()
+        options = "-c timezone=UTC -c statement_timeout=0"
+        if self.settings.schema and not self.embedded:
+            options += f" -c search_path={_schema(self.settings.schema)},public"
+        try:
+            return psycopg.connect(
+                **info,
+                autocommit=True,
+                connect_timeout=max(2, round(self.settings.connect_timeout)),
+                application_name="jarvis",
+                options=options,
+                client_encoding="UTF8",
+                prepare_threshold=5 if self.settings.prepared_statements else None,
+            )
+        except psycopg.OperationalError as error:
+            raise DatabaseUnavailable(
+                f"cannot connect to the database {self.describe()}: {_reason(error)}",
+                "jarvis db start"
+                if self.embedded
+                else "check database.url, or leave it out to use the embedded server",
+            ) from error
+
+
+def external_conninfo(settings: DatabaseSettings) -> dict[str, Any]:
+    """What libpq needs to reach a server of the user's own.
+
+    The address is taken apart here and not by libpq, which misreads ``@`` and ``:`` in a
+    password and prints a part of it in its error.
+
+    Raises:
+        ConfigError: the address is none, or the password file cannot be read.
+    """
+    info: dict[str, Any] = {}
+    if settings.url:
+        info |= _parse_url(settings.url)
+    parts = {
+        "host": settings.host,
+        "user": settings.user,
+        "password": settings.password,
+        "dbname": settings.dbname,
+        "sslmode": settings.sslmode,
+        "sslrootcert": settings.sslrootcert,
+    }
+    info |= {key: value for key, value in parts.items() if value}
+    info.setdefault("port", settings.port)
+    info.setdefault("dbname", info.get("user") or "jarvis")
+    if settings.password_file:
+        path = Path(settings.password_file).expanduser()
+        try:
+            info["password"] = path.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read database.password_file {path}: {error.strerror}"
+            ) from error
+    return info
+
+
+def _parse_url(url: str) -> dict[str, Any]:
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in {"postgres", "postgresql"}:
+        raise ConfigError(
+            "database.url is not a Postgres address", "write postgresql://user@host:5432/dbname"
+        )
+    # The last @ ends the user part: one inside a password need not be escaped.
+    authority, _, query = rest.partition("?") if "@" not in rest.rpartition("?")[2] else (rest, "", "")
+    login, at, place = authority.rpartition("@")
+    place, _, dbname = place.partition("/")
+    info: dict[str, Any] = {}
+    if at:
+        user, colon, password = login.partition(":")
+        info["user"] = urllib.parse.unquote(user)
+        if colon:
+            info["password"] = _unquote_password(password)
+    host, colon, port = place.rpartition(":")
+    if not colon or place.endswith("]"):
+        host, port = place, ""
+    if host:
+        info["host"] = urllib.parse.unquote(host.strip("[]"))
+    if port:
+        if not port.isdigit():
+            raise ConfigError("database.url has a port that is no number")
+        info["port"] = int(port)
+    if dbname:
+        info["dbname"] = urllib.parse.unquote(dbname)
+    info |= dict(urllib.parse.parse_qsl(query))
+    return info
+
+
+def _unquote_password(text: str) -> str:
+    # A lone % (one not followed by two hex digits) is a character of the password.
+    return urllib.parse.unquote(text)
+
+
+def _schema(name: str) -> str:
+    if not name.replace("_", "a").isalnum():
+        raise ConfigError(f"database.schema may hold letters, digits and _ only, not {name!r}")
+    return name
+
+
+def _alive(connection: Connection) -> bool:
+    """Whether an idle connection still has a server at the other end; asks the socket only."""
+    if connection.closed:
+        return False
+    import select
+
+    try:
+        # A server that went away has sent a farewell or closed: the socket is readable.
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLIN)
+        return not poll.poll(0)
+    except OSError:
+        return False
+
+
+def _reason(error: BaseException) -> str:
+    """One line out of libpq's several, without the address that it repeats."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[-1] if lines else type(error).__name__
+    return text.rpartition("FATAL:")[2].strip() or text
+
+
+def process_name() -> str:
+    """How this process is known in locks and logs."""
+    return f"jarvis[{os.getpid()}]"

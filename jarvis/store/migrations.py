@@ -1,0 +1,157 @@
+"""The schema: ordered files in ``sql/``, each applied once, in a transaction, under a lock.
+
+Two processes that start at once do not collide: an advisory lock lets one migrate while the
+other waits. The common case, nothing to do, is one query.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TYPE_CHECKING, LiteralString, cast
+
+import psycopg
+from psycopg import sql
+
+from jarvis.errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from jarvis.store.database import Connection, Database
+
+LOCK = 0x6A61_7276_6973  # "jarvis"
+"""Key of the advisory lock that a migration holds."""
+
+MINIMUM_SERVER = 150_000
+MINIMUM_PGVECTOR = (0, 8)
+
+_NAME = re.compile(r"V(\d+)__([a-z0-9_]+)\.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file of ``sql/``."""
+
+    version: int
+    name: str
+    text: str
+
+
+def folder() -> Traversable:
+    """Where the migrations lie: inside the wheel, or at the top of a checkout."""
+    packaged = importlib.resources.files("jarvis") / "sql"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "sql"
+
+
+def available() -> list[Migration]:
+    """All migrations, in order."""
+    found = []
+    for entry in folder().iterdir():
+        match = _NAME.fullmatch(entry.name)
+        if match:
+            found.append(
+                Migration(int(match[1]), entry.name.removesuffix(".sql"), entry.read_text("utf-8"))
+            )
+    return sorted(found, key=lambda migration: migration.version)
+
+
+def latest() -> int:
+    """The newest version, from the file names alone."""
+    versions = (_NAME.fullmatch(entry.name) for entry in folder().iterdir())
+    return max(int(match[1]) for match in versions if match)
+
+
+def current(connection: Connection) -> int:
+    """The version that the database has; 0 for an empty one."""
+    try:
+        row = connection.execute("SELECT max(version) FROM schema_migrations").fetchone()
+    except psycopg.errors.UndefinedTable:
+        return 0
+    return int(row[0] or 0) if row else 0
+
+
+def migrate(connection: Connection, database: Database, up_to: int | None = None) -> list[str]:
+    """Brings the schema up to date (or to version ``up_to``) and returns what was applied.
+
+    Raises:
+        DatabaseUnavailable: the server is too old, lacks pgvector, or has a newer schema.
+    """
+    target = latest() if up_to is None else up_to
+    have = current(connection)
+    if have == target:
+        return []
+    if have > target and up_to is None:
+        raise DatabaseUnavailable(
+            f"the database has schema version {have}, this Jarvis knows up to {target}",
+            "use the newer Jarvis that made it",
+        )
+    connection.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+    try:
+        have = current(connection)
+        missing = [step for step in available() if have < step.version <= target]
+        if not missing:
+            return []
+        _check_server(connection)
+        if have and database.embedded:
+            _back_up(database, have)
+        _ensure_extension(connection)
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS schema_migrations (version int PRIMARY KEY,"
+            " name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+        )
+        for step in missing:
+            database.progress(f"preparing the database: {step.name}")
+            with connection.transaction():
+                connection.execute(sql.SQL(cast(LiteralString, step.text)))
+                connection.execute(
+                    "INSERT INTO schema_migrations (version, name) VALUES (%s, %s)",
+                    (step.version, step.name),
+                )
+        return [step.name for step in missing]
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
+
+
+def _check_server(connection: Connection) -> None:
+    version = connection.info.server_version
+    if version < MINIMUM_SERVER:
+        raise DatabaseUnavailable(
+            f"Postgres {version // 10_000} is too old", "Jarvis needs Postgres 15 or newer"
+        )
+
+
+def _ensure_extension(connection: Connection) -> None:
+    row = connection.execute(
+        "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+    ).fetchone()
+    if row is None:
+        try:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise DatabaseUnavailable(
+                "the role may not create the extension vector",
+                f"an administrator must run, in {connection.info.dbname}: CREATE EXTENSION vector",
+            ) from error
+        except psycopg.Error as error:
+            raise DatabaseUnavailable(
+                "the server does not have the extension vector (pgvector)",
+                "install pgvector 0.8 or newer on the database server",
+            ) from error
+        row = connection.execute(
+            "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+        ).fetchone()
+    version = str(row[0]) if row else "0"
+    parts = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if parts < MINIMUM_PGVECTOR:
+        raise DatabaseUnavailable(
+            f"pgvector {version} is too old", "run: ALTER EXTENSION vector UPDATE (0.8 or newer)"
+        )
+
+
+def _back_up(database: Database, version: int) -> None:
+    from jarvis.services import backup  # the one place where the store asks a service
+
+    backup.before_migration(database, version)
