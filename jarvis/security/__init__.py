@@ -1,1 +1,1 @@
-"""TODO"""
+"""Text from outside: cleaned for the database, fenced for the model, stripped for the terminal."""

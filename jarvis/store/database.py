@@ -8,7 +8,6 @@ before the caller's first statement, so that a restarted server costs nobody a t
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -44,10 +43,12 @@ class Database:
         settings: DatabaseSettings,
         paths: Paths,
         progress: Callable[[str], None] = silent,
+        before_migration: Callable[[Database, int], None] = lambda *_: None,
     ) -> None:
         self.settings = settings
         self.paths = paths
         self.progress = progress
+        self.before_migration = before_migration
         self._idle: list[Connection] = []
         self._lock = threading.Lock()
         self._start_lock = threading.Lock()
@@ -273,7 +274,7 @@ def _parse_url(url: str) -> dict[str, Any]:
         user, colon, password = login.partition(":")
         info["user"] = urllib.parse.unquote(user)
         if colon:
-            info["password"] = _unquote_password(password)
+            info["password"] = urllib.parse.unquote(password)
     host, colon, port = place.rpartition(":")
     if not colon or place.endswith("]"):
         host, port = place, ""
@@ -287,11 +288,6 @@ def _parse_url(url: str) -> dict[str, Any]:
         info["dbname"] = urllib.parse.unquote(dbname)
     info |= dict(urllib.parse.parse_qsl(query))
     return info
-
-
-def _unquote_password(text: str) -> str:
-    # A lone % (one not followed by two hex digits) is a character of the password.
-    return urllib.parse.unquote(text)
 
 
 def _schema(name: str) -> str:
@@ -321,7 +317,3 @@ def _reason(error: BaseException) -> str:
     text = lines[-1] if lines else type(error).__name__
     return text.rpartition("FATAL:")[2].strip() or text
 
-
-def process_name() -> str:
-    """How this process is known in locks and logs."""
-    return f"jarvis[{os.getpid()}]"

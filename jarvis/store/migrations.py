@@ -94,8 +94,8 @@ def migrate(connection: Connection, database: Database, up_to: int | None = None
         if not missing:
             return []
         _check_server(connection)
-        if have and database.embedded:
-            _back_up(database, have)
+        if have:
+            database.before_migration(database, have)
         _ensure_extension(connection)
         connection.execute(
             "CREATE TABLE IF NOT EXISTS schema_migrations (version int PRIMARY KEY,"
@@ -150,8 +150,3 @@ def _ensure_extension(connection: Connection) -> None:
             f"pgvector {version} is too old", "run: ALTER EXTENSION vector UPDATE (0.8 or newer)"
         )
 
-
-def _back_up(database: Database, version: int) -> None:
-    from jarvis.services import backup  # the one place where the store asks a service
-
-    backup.before_migration(database, version)

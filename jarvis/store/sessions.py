@@ -1,0 +1,189 @@
+"""Conversations and their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from jarvis.store.database import Connection
+from jarvis.types import Message, MessageStatus, Role, Session, WorkState
+
+
+def create(connection: Connection, user_id: int, *, title: str = "", system: str = "") -> Session:
+    """Starts a conversation."""
+    row = connection.execute(
+        "INSERT INTO sessions (user_id, id, title, title_by, system)"
+        " VALUES (%s, next_id(%s, 'session'), %s, CASE WHEN %s = '' THEN '' ELSE 'user' END, %s)"
+        " RETURNING id",
+        (user_id, user_id, title, title, system),
+    ).fetchone()
+    assert row is not None  # noqa: S101 -- an INSERT with RETURNING returns its row
+    found = get(connection, user_id, row[0])
+    assert found is not None  # noqa: S101 -- inserted in this transaction
+    return found
+
+
+def get(connection: Connection, user_id: int, session_id: int) -> Session | None:
+    """The conversation, or None."""
+    with connection.cursor(row_factory=class_row(Session)) as cursor:
+        return cursor.execute(
+            "SELECT id, title, summary, created_at, updated_at, closed_at,"
+            " (SELECT count(*) FROM messages m WHERE m.user_id = s.user_id"
+            "  AND m.session_id = s.id AND m.role = 'user')::int AS turns"
+            " FROM sessions s WHERE user_id = %s AND id = %s",
+            (user_id, session_id),
+        ).fetchone()
+
+
+def latest(connection: Connection, user_id: int) -> Session | None:
+    """The conversation that was used last, or None."""
+    row = connection.execute(
+        "SELECT id FROM sessions WHERE user_id = %s ORDER BY updated_at DESC, id DESC LIMIT 1",
+        (user_id,),
+    ).fetchone()
+    return get(connection, user_id, row[0]) if row else None
+
+
+def recent(
+    connection: Connection, user_id: int, *, limit: int | None = None, offset: int = 0
+) -> list[Session]:
+    """Conversations, the one used last first."""
+    with connection.cursor(row_factory=class_row(Session)) as cursor:
+        return cursor.execute(
+            "SELECT s.id, s.title, s.summary, s.created_at, s.updated_at, s.closed_at,"
+            " count(m.id)::int AS turns"
+            " FROM sessions s LEFT JOIN messages m"
+            "  ON m.user_id = s.user_id AND m.session_id = s.id AND m.role = 'user'"
+            " WHERE s.user_id = %s"
+            " GROUP BY s.user_id, s.id ORDER BY s.updated_at DESC, s.id DESC LIMIT %s OFFSET %s",
+            (user_id, limit, offset),
+        ).fetchall()
+
+
+def add_message(
+    connection: Connection,
+    user_id: int,
+    session_id: int,
+    role: Role,
+    content: str,
+    *,
+    reply_to: int | None = None,
+    status: MessageStatus = MessageStatus.COMPLETE,
+    model: str = "",
+    details: Mapping[str, Any] | None = None,
+    tokens: Mapping[str, int] | None = None,
+    timings: Mapping[str, float] | None = None,
+    extract: WorkState = WorkState.SKIPPED,
+    barred: bool = False,
+) -> Message:
+    """Adds a message at the end of a conversation, and marks the conversation as used.
+
+    Lexical terms are the caller's to write, in the same transaction.
+    """
+    with connection.cursor(row_factory=class_row(Message)) as cursor:
+        message = cursor.execute(
+            "INSERT INTO messages (user_id, id, session_id, role, content, reply_to, status,"
+            " model, details, tokens, timings, extract_state, barred)"
+            " VALUES (%s, next_id(%s, 'message'), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            " RETURNING id, session_id, role, content, status, created_at, model, tokens,"
+            " timings, barred",
+            (
+                user_id,
+                user_id,
+                session_id,
+                role,
+                content,
+                reply_to,
+                status,
+                model,
+                Jsonb(dict(details or {})),
+                Jsonb(dict(tokens or {})),
+                Jsonb(dict(timings or {})),
+                extract,
+                barred,
+            ),
+        ).fetchone()
+    assert message is not None  # noqa: S101 -- an INSERT with RETURNING returns its row
+    connection.execute(
+        "UPDATE sessions SET updated_at = now(), closed_at = NULL WHERE user_id = %s AND id = %s",
+        (user_id, session_id),
+    )
+    return message
+
+
+def messages(
+    connection: Connection,
+    user_id: int,
+    session_id: int,
+    *,
+    after: int = 0,
+    last: int | None = None,
+) -> list[Message]:
+    """The messages of a conversation with an id above ``after``, oldest first.
+
+    Args:
+        last: only so many, counted from the end.
+    """
+    with connection.cursor(row_factory=class_row(Message)) as cursor:
+        rows = cursor.execute(
+            "SELECT id, session_id, role, content, status, created_at, model, tokens, timings,"
+            " barred FROM messages WHERE user_id = %s AND session_id = %s AND id > %s"
+            " ORDER BY id DESC LIMIT %s",
+            (user_id, session_id, after, last),
+        ).fetchall()
+    rows.reverse()
+    return rows
+
+
+def message(connection: Connection, user_id: int, message_id: int) -> Message | None:
+    """One message, or None."""
+    with connection.cursor(row_factory=class_row(Message)) as cursor:
+        return cursor.execute(
+            "SELECT id, session_id, role, content, status, created_at, model, tokens, timings,"
+            " barred FROM messages WHERE user_id = %s AND id = %s",
+            (user_id, message_id),
+        ).fetchone()
+
+
+def summary_mark(connection: Connection, user_id: int, session_id: int) -> int:
+    """The id of the last message that the conversation's summary covers; 0 for none."""
+    row = connection.execute(
+        "SELECT summary_message_id FROM sessions WHERE user_id = %s AND id = %s",
+        (user_id, session_id),
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def unread(connection: Connection, user_id: int) -> int:
+    """How many messages the worker has not looked at for facts."""
+    row = connection.execute(
+        "SELECT count(*) FROM messages WHERE user_id = %s AND extract_state = 'pending'",
+        (user_id,),
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def rename(connection: Connection, user_id: int, session_id: int, title: str, by: str) -> bool:
+    """Gives a conversation a title; the worker never replaces one of the user's.
+
+    Returns:
+        whether there was such a conversation to rename.
+    """
+    cursor = connection.execute(
+        "UPDATE sessions SET title = %s, title_by = %s WHERE user_id = %s AND id = %s"
+        " AND (%s = 'user' OR title_by <> 'user')",
+        (title, by, user_id, session_id, by),
+    )
+    return cursor.rowcount == 1
+
+
+def delete(connection: Connection, user_id: int, session_ids: Sequence[int]) -> int:
+    """Deletes conversations with their messages; returns how many there were."""
+    return connection.execute(
+        "DELETE FROM sessions WHERE user_id = %s AND id = ANY(%s)", (user_id, list(session_ids))
+    ).rowcount
+
+
