@@ -1,0 +1,38 @@
+"""What a command reads from stdin.
+
+``-`` waits for it. Without a prompt, a pipe is the prompt. With a prompt and a pipe, one second
+is given for a first byte: a cron job or an editor often leaves an open pipe there that nobody
+ever writes to.
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+
+from jarvis.cli.output import is_terminal, note
+
+FIRST_BYTE = 1.0
+"""Seconds that an unasked-for pipe has to bring its first byte."""
+
+
+def read_stdin(*, explicit: bool = False, have_prompt: bool = False) -> str | None:
+    """Reads all of stdin as text (UTF-8; other bytes become U+FFFD), or not.
+
+    Args:
+        explicit: ``-`` was given: wait for the end of input, also at a terminal.
+        have_prompt: there is a prompt already, so stdin is an addition that may be absent.
+
+    Returns:
+        The text; None when there is nothing to read (a terminal, a closed stdin, a pipe in
+        which nothing came, which is said on stderr).
+    """
+    stream = sys.stdin
+    if stream is None or stream.closed or (not explicit and is_terminal(stream)):
+        return None
+    if have_prompt and not explicit:
+        ready, _, _ = select.select([stream], [], [], FIRST_BYTE)
+        if not ready:
+            note("stdin was not read: nothing came within a second (- waits for it)")
+            return None
+    return stream.buffer.read().decode("utf-8-sig", "replace")
