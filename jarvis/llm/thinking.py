@@ -18,7 +18,7 @@ from jarvis.llm.protocols import ChatChunk
 _NAMES = ("think", "thinking", "thought")
 _OPENERS = tuple(f"<{name}>" for name in _NAMES)
 _FENCES = ("```", "~~~")
-_LONE_CLOSE = re.compile(r"^[ \t]*</(?:%s)>[ \t]*(?:\n|$)" % "|".join(_NAMES), re.I | re.M)
+_LONE_CLOSE = re.compile(rf"^[ \t]*</(?:{'|'.join(_NAMES)})>[ \t]*(?:\n|$)", re.I | re.M)
 
 
 class ThinkingSplitter:
