@@ -79,6 +79,23 @@ class Database:
         with self._use() as connection:
             yield connection
 
+    @contextlib.contextmanager
+    def maintenance(self) -> Iterator[Connection]:
+        """A connection of its own as the role that owns the tables: indexes, functions, grants.
+
+        On a server of the user's own that is the configured role. Autocommit, so that
+        ``CREATE INDEX CONCURRENTLY`` is possible.
+
+        Raises:
+            DatabaseUnavailable: as ``transaction``.
+        """
+        self._prepare()
+        connection = self._connect(owner=True)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
     def open(self) -> None:
         """Connects, starting the embedded server and migrating the schema where needed.
 
@@ -185,24 +202,32 @@ class Database:
                     raise
                 postgres.ensure_running(self.paths, progress=self.progress)
                 connection = self._connect()
-            from jarvis.store import migrations
-
             try:
-                migrations.migrate(connection, self)
-            except psycopg.Error as error:
-                connection.close()
-                raise DatabaseUnavailable(
-                    f"the database {self.describe()} cannot be prepared: {_reason(error)}",
-                    "jarvis doctor says what is missing",
-                ) from error
+                self._migrate(connection)
             except BaseException:
                 connection.close()
                 raise
             self._ready = True
         self._give_back(connection)
 
-    def _connect(self) -> Connection:
+    def _migrate(self, connection: Connection) -> None:
+        from jarvis.store import migrations
+
+        try:
+            if migrations.is_current(connection):
+                return
+            with contextlib.closing(self._connect(owner=True)) as owner:
+                migrations.migrate(owner, self)
+        except psycopg.Error as error:
+            raise DatabaseUnavailable(
+                f"the database {self.describe()} cannot be prepared: {_reason(error)}",
+                "jarvis doctor says what is missing",
+            ) from error
+
+    def _connect(self, *, owner: bool = False) -> Connection:
         info = self.conninfo()
+        if owner and self.embedded:
+            info["user"] = postgres.OWNER_ROLE
         options = "-c timezone=UTC -c statement_timeout=0"
         if self.settings.schema and not self.embedded:
             options += f" -c search_path={_schema(self.settings.schema)},public"

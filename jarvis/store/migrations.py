@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, LiteralString, cast
 import psycopg
 from psycopg import sql
 
+from jarvis import postgres
 from jarvis.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:
@@ -67,9 +68,14 @@ def current(connection: Connection) -> int:
     """The version that the database has; 0 for an empty one."""
     try:
         row = connection.execute("SELECT max(version) FROM schema_migrations").fetchone()
-    except psycopg.errors.UndefinedTable:
-        return 0
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
+        return 0  # empty, or another process has just begun
     return int(row[0] or 0) if row else 0
+
+
+def is_current(connection: Connection) -> bool:
+    """Whether there is nothing to migrate."""
+    return current(connection) == latest()
 
 
 def migrate(connection: Connection, database: Database, up_to: int | None = None) -> list[str]:
@@ -109,10 +115,27 @@ def migrate(connection: Connection, database: Database, up_to: int | None = None
                     "INSERT INTO schema_migrations (version, name) VALUES (%s, %s)",
                     (step.version, step.name),
                 )
+                if database.embedded:
+                    _grant(connection)
         return [step.name for step in missing]
     finally:
         if not connection.closed:
             connection.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
+
+
+def _grant(connection: Connection) -> None:
+    """Lets the role of daily work, which owns nothing, use the tables."""
+    role = sql.Identifier(postgres.RUNTIME_ROLE)
+    row = connection.execute("SELECT current_schema").fetchone()
+    schema = sql.Identifier(row[0] if row else "public")
+    for statement in (
+        "GRANT USAGE ON SCHEMA {schema} TO {role}",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
+        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
+    ):
+        connection.execute(
+            sql.SQL(cast(LiteralString, statement)).format(schema=schema, role=role)
+        )
 
 
 def _check_server(connection: Connection) -> None:
