@@ -8,6 +8,7 @@ becomes its pairs of neighbours; what code is made of (``C++``, ``-rf``, ``src/x
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -47,7 +48,7 @@ STOP_WORDS = frozenset(
     out over own re s same shall she should so some such t than that the their theirs them then
     there these they this those through to too under until up us ve very was we were what when
     where which while who whom whose why will with would you your yours
-    """.split()
+    """.split()  # noqa: SIM905 -- a list of one word a line would be all brackets
 )
 """English words that say how and not what. A question drops them, unless it has no others."""
 
@@ -61,12 +62,9 @@ def words(text: str, language: str = "english") -> Iterator[str]:
     """
     stem = stemmer(language)
     english = language in {"english", "porter"}
-    count = 0
-    for match in _TOKEN.finditer(unicodedata.normalize("NFKC", text)):
+    found = _TOKEN.finditer(unicodedata.normalize("NFKC", text))
+    for match in itertools.islice(found, MAX_WORDS):
         kind, token = match.lastgroup, match.group()
-        count += 1
-        if count > MAX_WORDS:
-            return
         if kind == "unspaced":
             yield from _pairs(token)
         elif kind == "symbol":
@@ -104,7 +102,7 @@ def _pairs(run: str) -> Iterator[str]:
     if len(run) == 1:
         yield run
         return
-    for first, second in zip(run, run[1:], strict=False):
+    for first, second in itertools.pairwise(run):
         yield first + second
     # A question of one character must find it inside a longer run.
     yield from _HAN.findall(run)
