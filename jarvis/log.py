@@ -169,13 +169,12 @@ def _short(filename: str) -> str:
 
 
 def _without_secrets(text: str) -> str:
-    text = _CREDENTIALS.sub(lambda found: (found[1] or found[2]) + "***", text)
     if _sink.debug:
         # Contents are in here only now; looking for secrets in them costs an import.
         from jarvis.security import secrets
 
         text = secrets.redact(text)
-    return text
+    return _CREDENTIALS.sub(lambda found: (found[1] or found[2]) + "***", text)
 
 
 def _one_line(text: str) -> str:
