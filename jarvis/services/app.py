@@ -20,7 +20,7 @@ from jarvis.errors import NotFound
 from jarvis.paths import Paths
 from jarvis.store import users
 from jarvis.store.database import Database
-from jarvis.types import User
+from jarvis.types import EmbeddingModel, User
 
 if TYPE_CHECKING:
     from jarvis.llm.chat import OllamaChatModel
@@ -65,6 +65,7 @@ class App:
         self._lock = threading.RLock()
         self._chat_models: dict[str, OllamaChatModel] = {}
         self._embedder: OllamaEmbedder | None = None
+        self._embedding_model: EmbeddingModel | None = None
         self.notes: list[str] = []
 
     @cached_property
@@ -137,11 +138,28 @@ class App:
                 self._embedder = self._make_embedder()
             return self._embedder
 
+    def embedding_model(self) -> EmbeddingModel:
+        """The row of the embedding model in use, calibrated; made at its first use.
+
+        Raises:
+            ModelUnavailable: the embedding model cannot be used.
+            DatabaseUnavailable: the database cannot be used.
+        """
+        with self._lock:
+            if self._embedding_model is None:
+                from jarvis.retrieval import index
+
+                embedder = self.embedder()
+                with self.database.transaction() as tx:
+                    self._embedding_model = index.register_model(tx, embedder)
+            return self._embedding_model
+
     def forget_models(self) -> None:
         """Lets the next use choose again: after ``/model``, or when a server came back."""
         with self._lock:
             self._chat_models.clear()
             self._embedder = None
+            self._embedding_model = None
 
     def estimator(self, model: str) -> TokenEstimator:
         """Counts tokens for ``model``, from what was learnt so far."""

@@ -187,3 +187,11 @@ def delete(connection: Connection, user_id: int, session_ids: Sequence[int]) -> 
     ).rowcount
 
 
+
+
+def system(connection: Connection, user_id: int, session_id: int) -> str:
+    """The conversation's own system prompt; empty where it has none."""
+    row = connection.execute(
+        "SELECT system FROM sessions WHERE user_id = %s AND id = %s", (user_id, session_id)
+    ).fetchone()
+    return str(row[0]) if row else ""

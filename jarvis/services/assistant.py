@@ -1,0 +1,329 @@
+"""One turn: store what was said, load what is relevant, ask the model, keep the answer.
+
+The user's message is stored before the model is called, so that nothing that happens later can
+lose it. Whatever came of the answer is stored too, marked when it was interrupted. What nobody
+waits for, embedding and extraction, is left to the worker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from jarvis.errors import JarvisError, NotFound, UsageError
+from jarvis.llm.protocols import ChatModel, ChatUsage
+from jarvis.security.text import clean
+from jarvis.services import citations, prompt, turn_lock
+from jarvis.services.budget import Budget
+from jarvis.services.context import Context, ContextLoader
+from jarvis.services.turns import (
+    Delta,
+    Finished,
+    Prepared,
+    Stage,
+    Thinking,
+    TurnEvent,
+    TurnRequest,
+    TurnResult,
+    Warning_,
+)
+from jarvis.store import sessions
+from jarvis.types import MessageStatus, Role, WorkState
+
+if TYPE_CHECKING:
+    from jarvis.services.app import App
+    from jarvis.services.tokens import TokenEstimator
+
+
+class Assistant:
+    """Answers messages, one at a time.
+
+    Args:
+        app: the services.
+    """
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    @cached_property
+    def context(self) -> ContextLoader:
+        """Loads what is relevant; its threads live as long as this."""
+        return ContextLoader(self.app)
+
+    def turn(self, request: TurnRequest) -> Iterator[TurnEvent]:
+        """Answers one message; the last event is ``Finished``.
+
+        Closing the iterator stops the model server too; what came of the answer is kept.
+
+        Raises:
+            UsageError: the message is empty, or too long for the model's window.
+            NotFound: there is no such session.
+            ModelUnavailable: no model can answer; the message is stored all the same.
+            DatabaseUnavailable: nothing could be stored; the model was not called.
+        """
+        with turn_lock.running(self.app.paths):
+            yield Stage("context")
+            stored = self._store_question(request)
+            try:
+                model = self.app.chat_model(request.model)
+                for note in self._notes():
+                    yield Warning_(note)
+                prepared = self._prepare(request, model, *stored)
+            except JarvisError:
+                self._note_failure(*stored)
+                raise
+            for warning in prepared.warnings:
+                yield Warning_(warning)
+            yield from self._answer(prepared, model)
+
+    def dry_run(self, request: TurnRequest) -> Prepared:
+        """The prompt that ``turn`` would send, and what went into it; stores nothing.
+
+        Raises:
+            as ``turn``.
+        """
+        self._check(request)
+        model = self.app.chat_model(request.model)
+        return self._prepare(request, model, request.session_id, None)
+
+    def _check(self, request: TurnRequest) -> str:
+        words = clean(request.text).strip()
+        if not words:
+            raise UsageError("the message is empty", "write what you want to say")
+        if request.session_id is not None and not request.private:
+            with self.app.database.connection() as connection:
+                if sessions.get(connection, self.app.user.id, request.session_id) is None:
+                    raise NotFound(
+                        f"there is no session {request.session_id}", "jarvis session list"
+                    )
+        return words
+
+    def _store_question(self, request: TurnRequest) -> tuple[int | None, int | None]:
+        """Stores the user's message; returns the ids of its session and of itself."""
+        words = self._check(request)
+        if request.private:
+            return None, None
+        from jarvis.retrieval import index
+
+        user_id = self.app.user.id
+        extract = self.app.config.memory.extract
+        with self.app.database.transaction() as tx:
+            session_id = request.session_id
+            if session_id is None:
+                session_id = sessions.create(tx, user_id, system=request.system).id
+            message = sessions.add_message(
+                tx,
+                user_id,
+                session_id,
+                Role.USER,
+                words,
+                extract=WorkState.PENDING if extract else WorkState.SKIPPED,
+            )
+            index.write_terms(tx, "turn", user_id, message.id, words)
+        return session_id, message.id
+
+    def _prepare(
+        self,
+        request: TurnRequest,
+        model: ChatModel,
+        session_id: int | None,
+        message_id: int | None,
+    ) -> Prepared:
+        words = clean(request.text).strip()
+        now = datetime.now().astimezone()
+        found = self.context.load(
+            words,
+            session_id=session_id,
+            now=now,
+            before_message=message_id,
+            search=request.memory,
+        )
+        estimator = self.app.estimator(model.name)
+        made = prompt.assemble(
+            persona=self._persona(request, session_id),
+            words=words,
+            material=self._material(request, found),
+            budget=self._budget(model, estimator),
+            estimator=estimator,
+            now=now,
+            user=self.app.user_name,
+            model=model.name,
+        )
+        used = {memory.id for memory in made.memories}
+        turns = {hit.id for hit in made.turns}
+        chunks = {hit.id for hit in made.chunks}
+        return Prepared(
+            request=request,
+            prompt=made,
+            session_id=session_id,
+            message_id=message_id,
+            model=model.name,
+            memories=tuple(hit for hit in found.memories if hit.memory.id in used),
+            turns=tuple(hit for hit in found.turns if hit.id in turns),
+            chunks=tuple(hit for hit in found.chunks if hit.id in chunks),
+            warnings=(*found.warnings, *made.notes),
+            timings=found.timings,
+            dropped=found.dropped,
+            query=found.query,
+        )
+
+    def _material(self, request: TurnRequest, found: Context) -> prompt.Material:
+        return prompt.Material(
+            memories=[hit.memory for hit in found.memories],
+            turns=found.turns,
+            chunks=found.chunks,
+            history=request.history if request.private else found.history,
+            summary=found.summary,
+            files=request.files,
+        )
+
+    def _budget(self, model: ChatModel, estimator: TokenEstimator) -> Budget:
+        return Budget.for_model(
+            model.info(), model.num_ctx, estimator.read_speed, self.app.config.context
+        )
+
+    def _persona(self, request: TurnRequest, session_id: int | None) -> str:
+        """The persona of this turn: asked for, the session's own, or the configured one."""
+        personas = self.app.config.chat.personas
+        if request.system:
+            return personas.get(request.system, request.system)
+        if session_id is not None:
+            with self.app.database.connection() as connection:
+                own = sessions.system(connection, self.app.user.id, session_id)
+            if own:
+                return personas.get(own, own)
+        return self.app.config.chat.system
+
+    def _answer(self, prepared: Prepared, model: ChatModel) -> Iterator[TurnEvent]:
+        pieces: list[str] = []
+        warnings = list(prepared.warnings)
+        timings = dict(prepared.timings)
+        usage = ChatUsage()
+        started = time.perf_counter()
+        finished = False
+        yield Stage("prompt")
+        stream = model.stream(
+            prepared.prompt.messages,
+            schema=prepared.request.schema,
+            think=prepared.request.think or self.app.config.chat.think,
+        )
+        try:
+            for chunk in stream:
+                if chunk.thinking:
+                    yield Thinking(chunk.thinking)
+                if chunk.text:
+                    if not pieces:
+                        timings["first_token_ms"] = _ms(started)
+                        yield Stage("answer")
+                    pieces.append(chunk.text)
+                    yield Delta(chunk.text)
+                usage = chunk.usage or usage
+            finished = True
+        finally:
+            close = getattr(stream, "close", None)
+            if close is not None:
+                close()
+            timings["total_ms"] = round(_ms(started) + timings.get("context_ms", 0.0), 2)
+            if not finished:
+                self._store_answer(prepared, "".join(pieces), timings, usage, (), done=False)
+        observed = self.app.estimator(model.name).observe(prepared.prompt.messages, usage)
+        answer = "".join(pieces).strip()
+        for warning in (observed.warning, *self._check_citations(answer, prepared)):
+            if warning:
+                warnings.append(warning)
+                yield Warning_(warning)
+        if not answer:
+            warnings.append("the model gave an empty answer")
+            yield Warning_(warnings[-1])
+        self._store_answer(prepared, answer, timings, usage, (), done=True)
+        yield Finished(
+            TurnResult(
+                answer=answer,
+                session_id=prepared.session_id,
+                message_id=prepared.message_id,
+                model=prepared.model,
+                memories=prepared.memories,
+                turns=prepared.turns,
+                documents=prepared.chunks,
+                tools=(),
+                timings=timings,
+                tokens=_tokens(usage),
+                warnings=tuple(warnings),
+                prompt=prepared.prompt,
+                dropped=prepared.dropped,
+            )
+        )
+
+    def _check_citations(self, answer: str, prepared: Prepared) -> list[str]:
+        if not prepared.chunks:
+            return []
+        return list(citations.check(answer, prepared.chunks).warnings)
+
+    def _store_answer(
+        self,
+        prepared: Prepared,
+        answer: str,
+        timings: dict[str, float],
+        usage: ChatUsage,
+        tools: tuple[dict[str, Any], ...],
+        *,
+        done: bool,
+    ) -> None:
+        if prepared.session_id is None:
+            return
+        from jarvis.retrieval import index
+        from jarvis.store import memories
+
+        user_id = self.app.user.id
+        status = MessageStatus.COMPLETE if done else MessageStatus.INTERRUPTED
+        text = clean(answer)
+        with self.app.database.transaction() as tx:
+            stored = sessions.add_message(
+                tx,
+                user_id,
+                prepared.session_id,
+                Role.ASSISTANT,
+                text,
+                reply_to=prepared.message_id,
+                status=status,
+                model=prepared.model,
+                details={
+                    "memories": [hit.memory.id for hit in prepared.memories],
+                    "turns": [hit.id for hit in prepared.turns],
+                    "chunks": [hit.id for hit in prepared.chunks],
+                    "tools": list(tools),
+                },
+                tokens=_tokens(usage),
+                timings=timings,
+            )
+            index.write_terms(tx, "turn", user_id, stored.id, text)
+            memories.touch(tx, user_id, [hit.memory.id for hit in prepared.memories])
+        with suppress(JarvisError, OSError):
+            self.app.wake_worker()
+
+    def _note_failure(self, session_id: int | None, message_id: int | None) -> None:
+        """The message stays; the worker reads it for facts although nobody answered."""
+        if session_id is None or message_id is None:
+            return
+        with suppress(JarvisError, OSError):
+            self.app.wake_worker()
+
+    def _notes(self) -> list[str]:
+        notes, self.app.notes = self.app.notes, []
+        return notes
+
+
+def _tokens(usage: ChatUsage) -> dict[str, int]:
+    return {
+        "prompt": usage.prompt_tokens,
+        "evaluated": usage.evaluated_tokens,
+        "answer": usage.answer_tokens,
+    }
+
+
+def _ms(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 2)

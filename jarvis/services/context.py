@@ -1,0 +1,271 @@
+"""What is relevant to one message: loaded side by side, each source for itself.
+
+The history and the embedding of the query start together; with the vector, memories, past turns
+and passages are searched at the same time, each on a thread and a connection of its own. A
+source that fails or is late gives nothing and a warning, never a failed turn.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from jarvis.errors import JarvisError, ModelUnavailable
+from jarvis.services import prompt
+from jarvis.store import sessions
+from jarvis.types import ChunkHit, EmbeddingModel, Filters, MemoryHit, TurnHit, Vector
+
+if TYPE_CHECKING:
+    from jarvis.services.app import App
+
+T = TypeVar("T")
+
+EMBED_TIMEOUT = 15.0
+"""Seconds for the query's vector: the model may have to be loaded first."""
+
+_CONTENT_WORD = re.compile(r"[^\W\d_]{3,}|\d+")
+_FUNCTION_WORDS = frozenset(
+    "the and for are was were does did has have had can could will would should what which who "
+    "whom whose when where why how about with from that this these those there then than you "
+    "your yours please tell know any some all more much many very just also".split()
+)
+_POINTS_BACK = re.compile(
+    r"\b(it|its|that|this|these|those|they|them|their|he|him|his|she|her|hers|there|one|ones|"
+    r"same|other|another)\b|^(and|or|but|so|what about|how about|why|how come|really)\b",
+    re.IGNORECASE,
+)
+_ABOUT_THE_USER = re.compile(
+    r"\b(what|which|who|how much|anything|everything|something|tell|list|remember|know)\b"
+    r".{0,40}\b(me|my|myself|i|about me)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What was found for one message. Durations are milliseconds."""
+
+    memories: tuple[MemoryHit, ...] = ()
+    turns: tuple[TurnHit, ...] = ()
+    chunks: tuple[ChunkHit, ...] = ()
+    history: tuple[prompt.PastTurn, ...] = ()
+    summary: str = ""
+    warnings: tuple[str, ...] = ()
+    timings: dict[str, float] = field(default_factory=dict)
+    query: str = ""
+    dropped: dict[str, list[dict[str, object]]] = field(default_factory=dict)
+
+
+def search_text(words: str, previous: str) -> str:
+    """What is searched for: a short or pronominal question goes with the one before it."""
+    content = [w for w in _CONTENT_WORD.findall(words.lower()) if w not in _FUNCTION_WORDS]
+    points_back = _POINTS_BACK.search(words) is not None
+    if previous and content and (len(content) <= 1 or (points_back and len(content) <= 4)):
+        return f"{previous}\n{words}"
+    if previous and not content and points_back:
+        return f"{previous}\n{words}"
+    return words
+
+
+def asks_about_user(words: str) -> bool:
+    """Whether this is an open question about the user ("what do you know about me?")."""
+    return "?" in words and _ABOUT_THE_USER.search(words) is not None or (
+        re.search(r"\b(about me|know me|who am i|remember me)\b", words, re.IGNORECASE) is not None
+    )
+
+
+class ContextLoader:
+    """Loads the context of turns, with threads that it keeps.
+
+    Args:
+        app: the services.
+    """
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self._threads = ThreadPoolExecutor(max_workers=5, thread_name_prefix="context")
+
+    def load(
+        self,
+        words: str,
+        *,
+        session_id: int | None,
+        now: datetime,
+        before_message: int | None = None,
+        search: bool = True,
+        parallel: bool = True,
+    ) -> Context:
+        """Everything for the message ``words``.
+
+        Args:
+            session_id: whose history is loaded, and whose turns are not "past" ones.
+            before_message: only messages before this one are history.
+            search: False loads the history alone (``--no-memory``).
+            parallel: False does one thing after the other, for comparison in a benchmark.
+        """
+        started = time.perf_counter()
+        warnings: list[str] = []
+        timings: dict[str, float] = {}
+        run = self._start if parallel else _now
+        history_arm = run(lambda: self._history(session_id, before_message))
+        limit = self.app.config.retrieval.timeout
+        empty: tuple[list[prompt.PastTurn], str] = ([], "")
+        if not search:
+            history, summary = _wait(history_arm, limit * 5, "the history", warnings) or empty
+            timings["context_ms"] = _ms(started)
+            return Context((), (), (), tuple(history), summary, tuple(warnings), timings, words)
+
+        # A short question needs the one before it, so the history comes first then; a long
+        # one is embedded while the history loads.
+        embed_started = time.perf_counter()
+        vector_arm: Future[tuple[EmbeddingModel, Vector] | None] | None = None
+        query = words
+        if search_text(words, "x") == words:
+            vector_arm = run(lambda: self._embed(words))
+        history, summary = _wait(history_arm, limit * 5, "the history", warnings) or empty
+        if vector_arm is None:
+            query = search_text(words, history[-1].question if history else "")
+            vector_arm = run(lambda: self._embed(query))
+        embedded = _wait(vector_arm, EMBED_TIMEOUT, "the meaning of the question", warnings)
+        timings["embed_ms"] = _ms(embed_started)
+
+        search_started = time.perf_counter()
+        found = self._search(query, words, embedded, session_id, now, run, warnings)
+        timings["search_ms"] = _ms(search_started)
+        timings["context_ms"] = _ms(started)
+        memories, turns, chunks, dropped = found
+        return Context(
+            tuple(memories),
+            tuple(turns),
+            tuple(chunks),
+            tuple(history),
+            summary,
+            tuple(warnings),
+            timings,
+            query,
+            dropped,
+        )
+
+    def _search(
+        self,
+        query: str,
+        words: str,
+        embedded: tuple[EmbeddingModel, Vector] | None,
+        session_id: int | None,
+        now: datetime,
+        run: Callable[[Callable[[], T]], Future[T]],
+        warnings: list[str],
+    ) -> tuple[list[MemoryHit], list[TurnHit], list[ChunkHit], dict[str, list[dict[str, object]]]]:
+        from jarvis.retrieval import Query
+
+        settings = self.app.config.retrieval
+        model, vector = embedded or (None, None)
+        question = Query(text=query, vector=vector, now=now)
+        retriever, user_id = self.app.retriever, self.app.user.id
+        arms = (
+            run(lambda: retriever.memories(
+                user_id, question, model, filters=Filters(), limit=settings.facts
+            )),
+            run(lambda: retriever.turns(
+                user_id,
+                question,
+                model,
+                filters=Filters(exclude_session=session_id),
+                limit=settings.turns,
+            )),
+            run(lambda: retriever.chunks(
+                user_id, question, model, filters=Filters(), limit=settings.chunks
+            )),
+        )  # fmt: skip
+        names = ("memories", "past conversations", "documents")
+        results = [
+            _wait(arm, settings.timeout, name, warnings)  # type: ignore[arg-type]
+            for arm, name in zip(arms, names, strict=True)
+        ]
+        dropped: dict[str, list[dict[str, object]]] = {}
+        for name, result in zip(("memories", "turns", "documents"), results, strict=True):
+            if result is not None:
+                dropped[name] = list(result.dropped)
+        memories = list(results[0].hits) if results[0] else []
+        if not memories and (vector is None or asks_about_user(words)):
+            memories = _wait(
+                run(lambda: self._most_important(settings.fallback)),
+                settings.timeout,
+                "memories",
+                warnings,
+            ) or []
+        return (
+            memories,
+            list(results[1].hits) if results[1] else [],
+            list(results[2].hits) if results[2] else [],
+            dropped,
+        )
+
+    def _most_important(self, limit: int) -> list[MemoryHit]:
+        from jarvis.store import memories
+
+        with self.app.database.connection() as connection:
+            rows = memories.most_important(connection, self.app.user.id, limit)
+        return [
+            MemoryHit(row, None, row.importance, rank, {"fallback": "importance"})
+            for rank, row in enumerate(rows, 1)
+        ]
+
+    def _history(
+        self, session_id: int | None, before: int | None
+    ) -> tuple[list[prompt.PastTurn], str]:
+        if session_id is None:
+            return [], ""
+        user_id = self.app.user.id
+        with self.app.database.connection() as connection:
+            mark = sessions.summary_mark(connection, user_id, session_id)
+            stored = sessions.messages(connection, user_id, session_id, after=mark)
+            session = sessions.get(connection, user_id, session_id)
+        if before is not None:
+            stored = [message for message in stored if message.id < before]
+        return prompt.past_turns(stored), session.summary if session else ""
+
+    def _embed(self, text: str) -> tuple[EmbeddingModel, Vector] | None:
+        embedder = self.app.embedder()
+        return self.app.embedding_model(), embedder.embed_query(text)
+
+    def _start(self, action: Callable[[], T]) -> Future[T]:
+        return self._threads.submit(action)
+
+
+def _now(action: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+    try:
+        future.set_result(action())
+    except Exception as error:  # noqa: BLE001 -- handed to who waits, as a thread's would be
+        future.set_exception(error)
+    return future
+
+
+def _wait(future: Future[T], seconds: float, what: str, warnings: list[str]) -> T | None:
+    """The result, or None and a warning: a source of context never fails a turn."""
+    try:
+        return future.result(timeout=seconds)
+    except Late:
+        future.cancel()
+        warnings.append(f"{what} took more than {seconds:g} s and were left out")
+    except ModelUnavailable as error:
+        warnings.append(f"searching by words only: {error.message}")
+    except JarvisError as error:
+        warnings.append(f"{what} could not be loaded: {error.message}")
+    except Exception as error:  # noqa: BLE001 -- a broken arm must not take the turn with it
+        from jarvis import log
+
+        log.get("context").exception("loading %s failed", what)
+        warnings.append(f"{what} could not be loaded ({type(error).__name__}; see the log)")
+    return None
+
+
+def _ms(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 2)
