@@ -1,0 +1,199 @@
+"""The lines of a PDF page with their places, read through pdfium.
+
+pdfium hands out characters in the order of the content stream and tells where it saw a line
+end. Asking it for every character's box costs as much as loading the page, so only the first
+and the last of each line are asked for; the boxes inside a line only where it spans a gutter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pypdfium2.raw as pdfium
+
+from jarvis.ingest.prose import BROKEN
+
+_BREAK = re.compile(f"\r\n|\n|\r|{BROKEN}")
+_RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_BOLD = re.compile(rb"bold|black|heavy|demi", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Line:
+    """A line of text. ``u`` runs along the reading direction, ``v`` down the page, in points.
+
+    So both grow as one reads on, however the text is turned; ``turn`` tells how it is.
+    ``cut``: its last word goes on in the next line.
+    """
+
+    text: str
+    u0: float
+    u1: float
+    v0: float
+    v1: float
+    turn: int
+    bold: bool = False
+    cut: bool = False
+    first: int = 0
+    last: int = 0
+
+    @property
+    def height(self) -> float:
+        """Height of the font's box, which is proportional to its size."""
+        return self.v1 - self.v0
+
+    @property
+    def middle(self) -> float:
+        """Where the line stands on the page."""
+        return (self.v0 + self.v1) / 2
+
+
+class PageText:
+    """The characters of one page."""
+
+    def __init__(self, textpage: Any) -> None:
+        self.raw = textpage.raw
+        self.text: str = textpage.get_text_range(errors="surrogatepass")
+        self._box = pdfium.FS_RECTF()
+        self._box_ref = ctypes.byref(self._box)
+        self._name = ctypes.create_string_buffer(96)
+        self._flags = ctypes.c_int()
+        # One code unit is one character of pdfium's list, so places behind a pair are shifted.
+        self._wide = any(char > "\uffff" for char in self.text)
+
+    def lines(self) -> list[Line]:
+        """Every line that holds more than white space, in the order of the content stream.
+
+        Bold type made by printing a line twice gives it once.
+        """
+        found: list[Line] = []
+        seen: set[tuple[str, int, int]] = set()
+        start, shift, turn = 0, 0, 0
+        for end, separator in [
+            *((m.start(), m[0]) for m in _BREAK.finditer(self.text)),
+            (len(self.text), ""),
+        ]:
+            piece = self.text[start:end]
+            stripped = piece.strip()
+            if stripped:
+                offset = start + len(piece) - len(piece.lstrip()) + shift
+                extra = sum(c > "\uffff" for c in stripped) if self._wide else 0
+                line = self._line(stripped, offset, offset + len(stripped) + extra - 1, turn)
+                line.cut = separator == BROKEN
+                turn = line.turn
+                place = (stripped, round(line.u0 / 2), round(line.v1 / 2))
+                if place not in seen:
+                    found.append(line)
+                seen.add(place)
+            if self._wide:
+                shift += sum(char > "\uffff" for char in piece)
+            start = end + len(separator)
+        return found
+
+    def split(self, line: Line, left: float, right: float) -> tuple[Line, Line] | None:
+        """Parts ``line`` at its gap that covers the gutter from ``left`` to ``right``."""
+        previous, place = None, line.first
+        for position, char in enumerate(line.text):
+            if not char.isspace():
+                box = self._at(place)
+                u0, u1 = _turned(box, line.turn)[:2]
+                if previous is not None and previous[1] <= left + 2 and u0 >= right - 2:
+                    before, after = line.text[: previous[0] + 1], line.text[position:]
+                    head = Line(
+                        before, line.u0, previous[1], line.v0, line.v1, line.turn, line.bold,
+                        first=line.first, last=previous[2],
+                    )  # fmt: skip
+                    tail = Line(
+                        after, u0, line.u1, line.v0, line.v1, line.turn, line.bold, line.cut,
+                        first=place, last=line.last,
+                    )  # fmt: skip
+                    return head, tail
+                previous = (position, u1, place)
+            place += 2 if char > "\uffff" else 1
+        return None
+
+    def runs(self, turn: int) -> list[tuple[float, float]]:
+        """Extent along the reading direction of every run of text (pdfium's rectangles)."""
+        left, top, right, bottom = (ctypes.c_double() for _ in range(4))
+        refs = [ctypes.byref(value) for value in (left, top, right, bottom)]
+        found = []
+        for index in range(pdfium.FPDFText_CountRects(self.raw, 0, -1)):
+            if pdfium.FPDFText_GetRect(self.raw, index, *refs):
+                u0, u1, _, _ = _turned((left.value, bottom.value, right.value, top.value), turn)
+                found.append((u0, u1))
+        return found
+
+    def unmapped(self) -> float:
+        """The share of characters for which the file has no letter (a sample of 200)."""
+        total = pdfium.FPDFText_CountChars(self.raw)
+        step = max(1, total // 200)
+        sample = range(0, total, step)
+        bad = sum(pdfium.FPDFText_HasUnicodeMapError(self.raw, index) == 1 for index in sample)
+        return bad / len(sample) if total else 0.0
+
+    def _line(self, text: str, first: int, last: int, turn_before: int) -> Line:
+        first = max(0, pdfium.FPDFText_GetCharIndexFromTextIndex(self.raw, first))
+        last = pdfium.FPDFText_GetCharIndexFromTextIndex(self.raw, last)
+        last = first + len(text) - 1 if last < first else last
+        a, b = self._at(first), self._at(last)
+        turn = _turn(a, b, text) if last > first else turn_before
+        u0, u1, v0, v1 = _turned(
+            (min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])), turn
+        )
+        # The line's height is that of its first character: the last may be a superscript.
+        _, _, v0, v1 = _turned(a, turn) if _area(a) else (u0, u1, v0, v1)
+        return Line(text, u0, u1, v0, v1, turn, self._bold(first), first=first, last=last)
+
+    def _at(self, index: int) -> tuple[float, float, float, float]:
+        if not pdfium.FPDFText_GetLooseCharBox(self.raw, index, self._box_ref):
+            return (0.0, 0.0, 0.0, 0.0)
+        box = self._box
+        return (
+            min(box.left, box.right),
+            min(box.bottom, box.top),
+            max(box.left, box.right),
+            max(box.bottom, box.top),
+        )
+
+    def _bold(self, index: int) -> bool:
+        if pdfium.FPDFText_GetFontWeight(self.raw, index) >= 600:
+            return True
+        pdfium.FPDFText_GetFontInfo(
+            self.raw, index, self._name, len(self._name), ctypes.byref(self._flags)
+        )
+        return bool(_BOLD.search(self._name.value))
+
+
+def _area(box: tuple[float, float, float, float]) -> bool:
+    return box[2] > box[0] and box[3] > box[1]
+
+
+def _turn(
+    first: tuple[float, float, float, float], last: tuple[float, float, float, float], text: str
+) -> int:
+    """By how many degrees, counter-clockwise, the text is turned: 0, 90, 180 or 270.
+
+    Vertical writing (CJK) goes as 270: downwards, the next line to the left.
+    """
+    along = (last[0] + last[2] - first[0] - first[2]) / 2
+    up = (last[1] + last[3] - first[1] - first[3]) / 2
+    if abs(along) >= abs(up):
+        return 180 if along < 0 and not _RTL.search(text) else 0
+    return 90 if up > 0 else 270
+
+
+def _turned(
+    box: tuple[float, float, float, float], turn: int
+) -> tuple[float, float, float, float]:
+    """A box of the page as ``u0, u1, v0, v1`` of the reading direction."""
+    x0, y0, x1, y1 = box
+    if turn == 0:
+        return x0, x1, -y1, -y0
+    if turn == 180:
+        return -x1, -x0, y0, y1
+    if turn == 90:
+        return y0, y1, x0, x1
+    return -y1, -y0, -x1, -x0
