@@ -136,7 +136,7 @@ def _clusters(folder: Path) -> dict[int, Path]:
     found = {}
     for path in entries:
         major = path.name.removeprefix(_CLUSTER_PREFIX)
-        if path.name.startswith(_CLUSTER_PREFIX) and major.isdigit():
-            if (path / "PG_VERSION").exists():
-                found[int(major)] = path
+        named = path.name.startswith(_CLUSTER_PREFIX) and major.isdigit()
+        if named and (path / "PG_VERSION").exists():
+            found[int(major)] = path
     return found

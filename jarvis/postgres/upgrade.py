@@ -97,8 +97,11 @@ def dump(cluster: Cluster, paths: Paths, why: str) -> Path:
     unfinished = target.with_suffix(".part")
     with os.fdopen(private_file(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
         done = subprocess.run(
-            [cluster.binaries.bin / "pg_dump", "--format=custom", "--host", cluster.run]
-            + ["--port", str(PORT), "--username", ADMIN_ROLE, DATABASE],
+            [
+                *(str(cluster.binaries.bin / "pg_dump"), "--format=custom"),
+                *("--host", str(cluster.run), "--port", str(PORT)),
+                *("--username", ADMIN_ROLE, DATABASE),
+            ],
             check=False,
             stdin=subprocess.DEVNULL,
             stdout=file,

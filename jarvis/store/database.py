@@ -114,6 +114,16 @@ class Database:
         self._prepare()
         return self._connect()
 
+    def connect_as_owner(self) -> Connection:
+        """A connection of the caller's own as the role that owns the tables, the schema as it is.
+
+        The only one to use while a migration runs; the server must be up.
+
+        Raises:
+            DatabaseUnavailable: the server cannot be reached.
+        """
+        return self._connect(owner=True)
+
     def close(self) -> None:
         """Closes the idle connections."""
         with self._lock:

@@ -115,12 +115,26 @@ def migrate(connection: Connection, database: Database, up_to: int | None = None
                     "INSERT INTO schema_migrations (version, name) VALUES (%s, %s)",
                     (step.version, step.name),
                 )
-                if database.embedded:
-                    _grant(connection)
+                give_rights(connection, database)
         return [step.name for step in missing]
     finally:
         if not connection.closed:
             connection.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
+
+
+def give_rights(connection: Connection, database: Database) -> None:
+    """Puts new tables under row-level security and lets those use them who may.
+
+    On the embedded server that is the role of daily work, which owns nothing.
+    """
+    row = connection.execute("SELECT to_regprocedure('protect_tables()') IS NOT NULL").fetchone()
+    protected = bool(row and row[0])
+    if database.embedded:
+        _grant(connection)
+        if protected:
+            connection.execute("SELECT allow_role(%s)", (postgres.RUNTIME_ROLE,))
+    elif protected:
+        connection.execute("SELECT protect_tables()")
 
 
 def _grant(connection: Connection) -> None:
