@@ -1,0 +1,185 @@
+"""Citations of documents: how a passage is named in a prompt, and what an answer made of it.
+
+A passage stands in the context block below ``[name, p. N]``; the model is asked to repeat that
+where it uses it. After the answer every citation is compared with the passages that were in the
+prompt: a page that was not there was made up, however plausible it looks.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jarvis.security.text import clean_line
+from jarvis.types import ChunkHit
+
+MARK = " – not among the passages"
+"""Added inside the brackets of a citation that was made up."""
+
+_BRACKETS = re.compile(r"\[([^\[\]\n]{1,300})\](?!\()")
+_PAGES = re.compile(
+    r"^(?P<name>.*?)[,;:]?\s*\b(?:pp?\.|pages?|pgs?\.|S\.|Seiten?)\s*(?P<pages>[\w(][^;]*)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_RANGE = re.compile(r"(\d+)\s*(?:-|–|—|to)\s*(\d+)")  # noqa: RUF001 -- dashes that people type
+_NUMBER = re.compile(r"\d+")
+_WORD = re.compile(r"[\w.\-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One citation in an answer.
+
+    Attributes:
+        text: as the answer has it, with its brackets.
+        document: the name in it.
+        pages: the page numbers in it.
+        chunk_id: the passage that it means; None when there was none such in the prompt.
+    """
+
+    text: str
+    document: str
+    pages: tuple[int, ...]
+    chunk_id: int | None
+
+    @property
+    def found(self) -> bool:
+        """Whether such a passage was in the prompt."""
+        return self.chunk_id is not None
+
+
+@dataclass(frozen=True, slots=True)
+class CitationReport:
+    """Every citation of an answer.
+
+    ``marked`` is the answer with ``MARK`` in each citation that was made up; ``warnings`` has one
+    line for each of these.
+    """
+
+    citations: tuple[Citation, ...]
+    marked: str
+    warnings: tuple[str, ...]
+
+    @property
+    def invented(self) -> tuple[Citation, ...]:
+        """Those that name no passage of the prompt."""
+        return tuple(citation for citation in self.citations if not citation.found)
+
+
+def label(hit: ChunkHit) -> str:
+    """The citation of a passage: ``[contract.pdf, p. 6 (iv)]``.
+
+    The number counts the file's pages from 1; the printed label follows where it differs. A
+    passage that runs over to the next page has both (``p. 6–7``); one of a file without pages
+    has the name alone.
+    """
+    name = _name(hit.document)
+    if hit.page is None:
+        return f"[{name}]"
+    pages = str(hit.page)
+    if hit.page_end is not None and hit.page_end > hit.page:
+        pages += f"–{hit.page_end}"
+    printed = clean_line(hit.page_label)
+    if printed and printed != str(hit.page):
+        pages += f" ({_name(printed)})"
+    return f"[{name}, p. {pages}]"
+
+
+def excerpt(hit: ChunkHit) -> str:
+    """A passage as it stands in the context block: its citation, its section, its words."""
+    head = label(hit)
+    heading = clean_line(hit.heading)
+    return f"{head} {heading}\n{hit.content}" if heading else f"{head}\n{hit.content}"
+
+
+def check(answer: str, chunks: Sequence[ChunkHit]) -> CitationReport:
+    """Compares every ``[name, p. N]`` in ``answer`` with the passages that were in its prompt.
+
+    Brackets that are no citation (a list index, a link, ``[sic]``) are left alone; a name
+    without a page counts as a citation only when it is the name of a passage.
+    """
+    citations: list[Citation] = []
+
+    def judge(match: re.Match[str]) -> str:
+        pieces = match[1].split(";")
+        judged = [_judge(piece.strip(), chunks) for piece in pieces]
+        citations.extend(one for one in judged if one is not None)
+        if all(one is None or one.found for one in judged):
+            return match[0]
+        return f"[{match[1]}{MARK}]"
+
+    marked = _BRACKETS.sub(judge, answer)
+    invented = dict.fromkeys(one.text for one in citations if not one.found)
+    warnings = tuple(
+        f"the answer cites {text}, which was not among the passages given to the model"
+        for text in invented
+    )
+    return CitationReport(tuple(citations), marked, warnings)
+
+
+def _judge(text: str, chunks: Sequence[ChunkHit]) -> Citation | None:
+    match = _PAGES.match(text)
+    if match is None:
+        hit = next((hit for hit in chunks if _same(text, hit.document)), None)
+        return Citation(f"[{text}]", hit.document, (), hit.id) if hit else None
+    name = match["name"].strip(" ,:\"'“”")
+    if not name:  # "[p. 4]" in an answer about one document means that one
+        names = {hit.document for hit in chunks}
+        name = names.pop() if len(names) == 1 else ""
+    pages = _numbers(match["pages"])
+    printed = {word.casefold().strip(".") for word in _WORD.findall(match["pages"])}
+    found: int | None = None
+    named = [hit for hit in chunks if _same(name, hit.document)]
+    for hit in named:
+        if hit.page is not None and _covers(hit, pages, printed):
+            found = hit.id
+            break
+    # Every page of a citation must have been there, not only one of them.
+    if found is not None and pages:
+        there = {n for hit in named for n in _span(hit)}
+        labels = {hit.page_label.casefold() for hit in named}
+        if not all(page in there or str(page) in labels for page in pages):
+            found = None
+    return Citation(f"[{text}]", name, tuple(pages), found)
+
+
+def _covers(hit: ChunkHit, pages: list[int], printed: set[str]) -> bool:
+    if any(page in _span(hit) for page in pages):
+        return True
+    return bool(hit.page_label) and hit.page_label.casefold() in printed
+
+
+def _span(hit: ChunkHit) -> range:
+    if hit.page is None:
+        return range(0)
+    return range(hit.page, (hit.page_end or hit.page) + 1)
+
+
+def _numbers(text: str) -> list[int]:
+    """The page numbers in "3, 5-7 (iv)"; a printed label in parentheses is not one of them."""
+    text = re.sub(r"\([^)]*\)", " ", text)
+    found: list[int] = []
+    for match in _RANGE.finditer(text):
+        first, last = int(match[1]), int(match[2])
+        found += range(first, last + 1) if first <= last < first + 100 else (first, last)
+    rest = _RANGE.sub(" ", text)
+    words = [word for word in _WORD.findall(rest) if _NUMBER.fullmatch(word.strip("."))]
+    return sorted({*found, *(int(word.strip(".")) for word in words)})
+
+
+def _same(name: str, document: str) -> bool:
+    """Whether ``name`` means ``document``: the case, the folder and the suffix may be missing."""
+    left, right = _folded(name), _folded(_name(document))
+    if not left:
+        return False
+    return left in {right, right.rpartition(".")[0] or right} or left.endswith("/" + right)
+
+
+def _folded(name: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def _name(document: str) -> str:
+    return clean_line(document).replace("[", "(").replace("]", ")")
