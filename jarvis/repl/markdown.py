@@ -133,6 +133,9 @@ class Markdown:
         settled = parse(
             self._source, complete=False, style=self._lead.style, before=self._before
         ).settled
+        if settled == len(self._source) and not self._source[-1:].isascii():
+            # A mark or a joiner may still come and belong to the last character.
+            settled -= len(list(clusters(self._source[-16:]))[-1])
         spans = self._carry + self._spans(self._source[:settled])
         self._before = self._source[settled - 1] if settled else self._before
         self._source = self._source[settled:]
