@@ -23,7 +23,7 @@ _PAGES = re.compile(
     r"^(?P<name>.*?)[,;:]?\s*\b(?:pp?\.|pages?|pgs?\.|S\.|Seiten?)\s*(?P<pages>[\w(][^;]*)$",
     re.IGNORECASE | re.DOTALL,
 )
-_RANGE = re.compile(r"(\d+)\s*(?:-|–|—|to)\s*(\d+)")  # noqa: RUF001 -- dashes that people type
+_RANGE = re.compile(r"(\d+)\s*(?:-|–|—|to)\s*(\d+)")
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"[\w.\-]+")
 
