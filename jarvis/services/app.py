@@ -6,11 +6,13 @@ and one that asks a model never loads a document extractor.
 
 from __future__ import annotations
 
+import copy
 import getpass
 import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +34,14 @@ if TYPE_CHECKING:
 
 Download = Callable[[str], None]
 """Installs the embedded engine's model of that name, showing how far it is."""
+
+
+@dataclass
+class _Models:
+    """The embedding model in use, shared by the copies of an ``App``."""
+
+    embedder: OllamaEmbedder | None = None
+    row: EmbeddingModel | None = None
 
 
 class App:
@@ -64,8 +74,7 @@ class App:
         self._download = download or self._download_silently
         self._lock = threading.RLock()
         self._chat_models: dict[str, OllamaChatModel] = {}
-        self._embedder: OllamaEmbedder | None = None
-        self._embedding_model: EmbeddingModel | None = None
+        self._models = _Models()
         self.notes: list[str] = []
 
     @cached_property
@@ -87,6 +96,18 @@ class App:
         """
         with self.database.transaction() as tx:
             return users.ensure(tx, self.user_name)
+
+    def for_user(self, user: User) -> App:
+        """The same services for another user: the database and the models are shared."""
+        other = copy.copy(self)
+        for name in ("assistant", "user"):
+            other.__dict__.pop(name, None)
+        # Opened here, so that every copy shares it.
+        other.__dict__["database"] = self.database
+        other.__dict__["providers"] = self.providers
+        other.__dict__["user"] = user
+        other.user_name = user.name
+        return other
 
     def existing_user(self) -> User:
         """The user for a command that only reads: never created.
@@ -134,9 +155,9 @@ class App:
             ModelUnavailable: there is none; the message says why.
         """
         with self._lock:
-            if self._embedder is None:
-                self._embedder = self._make_embedder()
-            return self._embedder
+            if self._models.embedder is None:
+                self._models.embedder = self._make_embedder()
+            return self._models.embedder
 
     def embedding_model(self) -> EmbeddingModel:
         """The row of the embedding model in use, calibrated; made at its first use.
@@ -146,20 +167,19 @@ class App:
             DatabaseUnavailable: the database cannot be used.
         """
         with self._lock:
-            if self._embedding_model is None:
+            if self._models.row is None:
                 from jarvis.retrieval import index
 
                 embedder = self.embedder()
                 with self.database.transaction() as tx:
-                    self._embedding_model = index.register_model(tx, embedder)
-            return self._embedding_model
+                    self._models.row = index.register_model(tx, embedder)
+            return self._models.row
 
     def forget_models(self) -> None:
         """Lets the next use choose again: after ``/model``, or when a server came back."""
         with self._lock:
             self._chat_models.clear()
-            self._embedder = None
-            self._embedding_model = None
+            self._models.embedder = self._models.row = None
 
     def estimator(self, model: str) -> TokenEstimator:
         """Counts tokens for ``model``, from what was learnt so far."""

@@ -1,0 +1,212 @@
+"""``jarvis ask``: one turn for the shell."""
+
+from __future__ import annotations
+
+import contextlib
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jarvis.cli import output, records
+from jarvis.cli.progress import Progress
+from jarvis.cli.state import State, state_of
+from jarvis.cli.stdin import read_stdin
+from jarvis.errors import UsageError
+
+if TYPE_CHECKING:
+    from jarvis.services.turns import Prepared, TurnRequest, TurnResult
+
+MAX_FILE_BYTES = 8 * 2**20
+"""A larger file is a document: ``jarvis doc ingest`` finds the passages that matter."""
+
+
+def ask(
+    context: typer.Context,
+    prompt: Annotated[list[str] | None, typer.Argument(help="The question; - for stdin.")] = None,
+    file: Annotated[
+        list[Path] | None, typer.Option("-f", "--file", help="Attach a text file.")
+    ] = None,
+    continue_: Annotated[
+        bool, typer.Option("-c", "--continue", help="Go on with your latest session.")
+    ] = False,
+    session: Annotated[int | None, typer.Option("--session", help="Go on with this one.")] = None,
+    model: Annotated[str, typer.Option("--model", help="Another chat model.")] = "",
+    system: Annotated[str, typer.Option("--system", help="A persona: its name or text.")] = "",
+    format_: Annotated[
+        str, typer.Option("--format", metavar="SCHEMA", help="json, a JSON schema, or its file.")
+    ] = "",
+    no_memory: Annotated[bool, typer.Option("--no-memory", help="Inject nothing.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Store nothing.")] = False,
+    tools: Annotated[bool, typer.Option("--tools/--no-tools", help="Offer tools.")] = True,
+    think: Annotated[bool, typer.Option("--think", help="Show a thinking model's thoughts.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the prompt and its token counts, send nothing.")
+    ] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what was used, and why.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """One question, one answer.
+
+    The question is the argument, stdin, or both: `git diff | jarvis ask "explain this change"`.
+    """
+    from jarvis.services.turns import TurnRequest
+
+    state = state_of(context)
+    request = TurnRequest(
+        text=question_text(prompt or []),
+        session_id=session_to_use(state, session, continue_),
+        model=model,
+        system=system,
+        memory=not no_memory,
+        private=private,
+        tools=tools,
+        schema=_schema(format_),
+        files=tuple(_attached(path) for path in file or ()),
+        think=think,
+    )
+    if dry_run:
+        _print_prompt(state.app.assistant.dry_run(request), explain=explain, json=json)
+        return
+    result = run_turn(state, request, live=not json)
+    if json:
+        output.emit_object(records.answer_record(result, explain=explain), json=True)
+    elif explain:
+        _explain(result)
+
+
+def question_text(words: list[str]) -> str:
+    """The question from the arguments and stdin.
+
+    Raises:
+        UsageError: there is neither.
+    """
+    explicit = words == ["-"]
+    asked = "" if explicit else " ".join(words)
+    piped = read_stdin(explicit=explicit, have_prompt=bool(asked))
+    text = "\n\n".join(part for part in (asked.strip(), (piped or "").strip()) if part)
+    if not text:
+        raise UsageError("there is no question", 'jarvis ask "…", or pipe one in')
+    return text
+
+
+def run_turn(state: State, request: TurnRequest, *, live: bool) -> TurnResult:
+    """Runs one turn; with ``live`` the answer is printed as it comes.
+
+    Stage, thoughts and warnings go to stderr.
+    """
+    from jarvis.services import turns
+
+    out = output.stdout()
+    safe: Any = None
+    if out.terminal:
+        from jarvis.security.terminal import TerminalFilter
+
+        safe = TerminalFilter()
+    result: TurnResult | None = None
+    with contextlib.ExitStack() as waiting:
+        progress = waiting.enter_context(Progress("looking things up"))
+        for event in state.app.assistant.turn(request):
+            match event:
+                case turns.Stage(name):
+                    progress.update(_STAGES.get(name, name))
+                case turns.Delta(text) if live:
+                    waiting.close()  # no spinner in the line that the answer is written to
+                    out.write(safe.feed(text) if safe else text)
+                case turns.Thinking(text) if request.think:
+                    output.stderr().write(text)
+                case turns.Warning_(text):
+                    output.warn(text)
+                case turns.ToolStarted(name, _):
+                    output.note(f"tool: {name}")
+                case turns.Finished(finished):
+                    result = finished
+                case _:
+                    pass
+    assert result is not None  # noqa: S101 -- the last event of a turn that did not raise
+    if live:
+        if safe:
+            out.write(safe.flush())
+        out.write("\n")
+    return result
+
+
+_STAGES = {"context": "looking things up", "prompt": "reading", "answer": "answering"}
+
+
+def session_to_use(state: State, session: int | None, continue_: bool) -> int | None:
+    """The session that ``--session`` or ``--continue`` means; None: a new one."""
+    if session is not None or not continue_:
+        return session
+    from jarvis.store import sessions
+
+    with state.app.database.connection() as connection:
+        latest = sessions.latest(connection, state.app.user.id)
+    if latest is None:
+        output.note("there is no session to go on with: this is the first")
+        return None
+    return latest.id
+
+
+def _schema(text: str) -> dict[str, Any] | str | None:
+    if not text or text == "json":
+        return text or None
+    source = text
+    if not text.lstrip().startswith("{"):
+        try:
+            source = Path(text).read_text(encoding="utf-8")
+        except OSError as error:
+            raise UsageError(
+                f"cannot read the schema {text}: {error.strerror}", "give json, a schema or a file"
+            ) from error
+    try:
+        schema = json_module.loads(source)
+    except json_module.JSONDecodeError as error:
+        raise UsageError(f"--format is not JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise UsageError("--format must be a JSON object")
+    return schema
+
+
+def _attached(path: Path) -> tuple[str, str]:
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise UsageError(f"{path} is too large to attach", f"jarvis doc ingest {path}")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    if b"\0" in data[:4096] and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        raise UsageError(f"{path} is not a text file", f"jarvis doc ingest {path}")
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(data).best()
+    return path.name, str(best) if best else data.decode("utf-8", "replace")
+
+
+def _print_prompt(prepared: Prepared, *, explain: bool, json: bool) -> None:
+    if json:
+        output.emit_object(records.prompt_record(prepared, explain=explain), json=True)
+        return
+    for message in prepared.prompt.messages:
+        output.emit_text(f"[{message.role}]\n{message.content}\n")
+    parts = ", ".join(f"{name} {tokens}" for name, tokens in prepared.prompt.parts.items())
+    output.note(f"about {prepared.prompt.estimate} tokens for {prepared.model}: {parts}")
+    for warning in prepared.warnings:
+        output.warn(warning)
+
+
+def _explain(result: TurnResult) -> None:
+    for hit in result.memories:
+        output.note(f"memory {hit.memory.id} (score {hit.score:.3f}): {hit.memory.content}")
+        output.note(f"  {output.show_value(hit.explanation)}")
+    for turn in result.turns:
+        output.note(f"turn {turn.id} (score {turn.score:.3f}): {turn.content}")
+        output.note(f"  {output.show_value(turn.explanation)}")
+    for chunk in result.documents:
+        output.note(f"passage {chunk.id} of {chunk.document} (score {chunk.score:.3f})")
+        output.note(f"  {output.show_value(chunk.explanation)}")
+    for name, dropped in result.dropped.items():
+        for candidate in dropped:
+            output.note(f"left out of {name}: {output.show_value(candidate)}")
