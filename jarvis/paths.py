@@ -108,7 +108,7 @@ class Paths:
     @property
     def completions(self) -> Path:
         """Ids, titles and model names for shell completion."""
-        return self.cache / "completions.json"
+        return self.cache / "completions.tsv"
 
 
 def _absolute(env: Mapping[str, str], name: str) -> Path | None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jarvis.llm.provider import Choice, Kind, Providers
     from jarvis.retrieval import Retriever
     from jarvis.services.assistant import Assistant
+    from jarvis.services.sessions import Sessions
     from jarvis.services.tokens import TokenEstimator
 
 Download = Callable[[str], None]
@@ -200,6 +201,13 @@ class App:
         from jarvis.services.assistant import Assistant
 
         return Assistant(self)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The user's conversations."""
+        from jarvis.services.sessions import Sessions
+
+        return Sessions(self)
 
     def wake_worker(self) -> None:
         """Starts the background worker where there is work and none runs; never waits."""

@@ -187,11 +187,25 @@ def delete(connection: Connection, user_id: int, session_ids: Sequence[int]) -> 
     ).rowcount
 
 
-
-
 def system(connection: Connection, user_id: int, session_id: int) -> str:
     """The conversation's own system prompt; empty where it has none."""
     row = connection.execute(
         "SELECT system FROM sessions WHERE user_id = %s AND id = %s", (user_id, session_id)
     ).fetchone()
     return str(row[0]) if row else ""
+
+
+def remove_last_turn(connection: Connection, user_id: int, session_id: int) -> str | None:
+    """Removes the last message of the user and all after it; returns its words, None for none."""
+    row = connection.execute(
+        "SELECT id, content FROM messages WHERE user_id = %s AND session_id = %s AND role = 'user'"
+        " ORDER BY id DESC LIMIT 1 FOR UPDATE",
+        (user_id, session_id),
+    ).fetchone()
+    if row is None:
+        return None
+    connection.execute(
+        "DELETE FROM messages WHERE user_id = %s AND session_id = %s AND id >= %s",
+        (user_id, session_id, row[0]),
+    )
+    return str(row[1])
