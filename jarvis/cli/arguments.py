@@ -78,7 +78,8 @@ def protect_free_text(root: Any, argv: Sequence[str]) -> list[str]:
         if child is None:
             return list(argv)
         command, position = child, position + 1
-    if hasattr(command, "commands") or "--" in argv:
+    settings = getattr(command, "context_settings", None) or {}
+    if hasattr(command, "commands") or "--" in argv or settings.get("ignore_unknown_options"):
         return list(argv)
     with_value: set[str] = set()
     flags: set[str] = {"-h", "--help"}

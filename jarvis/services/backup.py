@@ -145,6 +145,17 @@ def _entry(table: str) -> str:
     return f"data/{table}"
 
 
+def named(path: Path | None) -> Path:
+    """``path``, where one was given.
+
+    Raises:
+        UsageError: none was.
+    """
+    if path is None:
+        raise UsageError("which backup?", "jarvis db backup --check FILE")
+    return path
+
+
 def describe(path: Path) -> Backup:
     """What a backup says about itself; its rows are not read.
 

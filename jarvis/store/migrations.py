@@ -147,9 +147,15 @@ def _grant(connection: Connection) -> None:
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
         "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
     ):
-        connection.execute(
-            sql.SQL(cast(LiteralString, statement)).format(schema=schema, role=role)
-        )
+        connection.execute(sql.SQL(cast(LiteralString, statement)).format(schema=schema, role=role))
+
+
+def pgvector_version(connection: Connection) -> str:
+    """The extension's version in this database; empty: it is not there."""
+    row = connection.execute(
+        "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+    ).fetchone()
+    return str(row[0]) if row else ""
 
 
 def _check_server(connection: Connection) -> None:
@@ -186,4 +192,3 @@ def _ensure_extension(connection: Connection) -> None:
         raise DatabaseUnavailable(
             f"pgvector {version} is too old", "run: ALTER EXTENSION vector UPDATE (0.8 or newer)"
         )
-
