@@ -142,7 +142,9 @@ def private_folder(path: Path) -> Path:
         JarvisError: it cannot be created, or belongs to somebody else.
     """
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        missing = [folder for folder in path.parents if not folder.exists()]
+        for folder in [*reversed(missing), path]:
+            folder.mkdir(mode=0o700, exist_ok=True)
         info = path.lstat()
         if not stat.S_ISDIR(info.st_mode) and not (path.is_symlink() and path.is_dir()):
             raise JarvisError(f"{path} is not a folder", "move it out of the way")

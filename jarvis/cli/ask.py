@@ -139,14 +139,10 @@ def session_to_use(state: State, session: int | None, continue_: bool) -> int | 
     """The session that ``--session`` or ``--continue`` means; None: a new one."""
     if session is not None or not continue_:
         return session
-    from jarvis.store import sessions
-
-    with state.app.database.connection() as connection:
-        latest = sessions.latest(connection, state.app.user.id)
+    latest = state.app.assistant.latest_session()
     if latest is None:
         output.note("there is no session to go on with: this is the first")
-        return None
-    return latest.id
+    return latest
 
 
 def _schema(text: str) -> dict[str, Any] | str | None:

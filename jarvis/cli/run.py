@@ -108,5 +108,3 @@ def _log(error: BaseException) -> None:
     from jarvis import log
 
     log.get("cli").error("unexpected %s", type(error).__name__, exc_info=error)
-
-

@@ -36,3 +36,12 @@ def run(context: typer.Context) -> None:
 
     done = worker.run(state_of(context).app)
     output.note(f"{done} pieces of work done")
+
+
+@app.command()
+def stop(context: typer.Context) -> None:
+    """Ends the worker; what it was doing is done by the next one."""
+    from jarvis.services import worker
+
+    stopped = worker.stop(state_of(context).app)
+    output.note("the worker was stopped" if stopped else "no worker runs")

@@ -90,6 +90,12 @@ class Assistant:
         model = self.app.chat_model(request.model)
         return self._prepare(request, model, request.session_id, None)
 
+    def latest_session(self) -> int | None:
+        """The id of this user's latest session; None where there is none."""
+        with self.app.database.connection() as connection:
+            found = sessions.latest(connection, self.app.user.id)
+        return found.id if found else None
+
     def _check(self, request: TurnRequest) -> str:
         words = clean(request.text).strip()
         if not words:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import importlib
 import os
 import signal
@@ -23,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from jarvis.errors import JarvisError, ModelUnavailable
@@ -90,7 +92,7 @@ def jobs() -> list[Job]:
 
 def wake(app: App) -> None:
     """Starts a worker if none runs. Call it after the work is committed; it never waits."""
-    with _lock(app.paths) as mine:
+    with _lock(app) as mine:
         if not mine:
             return
     spawn(app)
@@ -132,7 +134,7 @@ def run(app: App, *, linger: float = LINGER_S) -> int:
     try:
         done = 0
         while not stopping:
-            with _lock(app.paths) as mine:
+            with _lock(app, wait_s=1.0) as mine:
                 if not mine:
                     return done
                 with work.worker_lock(app.database) as alone:
@@ -184,13 +186,13 @@ def drain(
 
 def status(app: App) -> Status:
     """Whether a worker runs, and what waits for any user."""
-    with _lock(app.paths) as mine:
+    with _lock(app) as mine:
         running = not mine
     pending: dict[str, int] = {}
     for person in _everybody(app):
         for job in jobs():
             pending[job.name] = pending.get(job.name, 0) + job.pending(person)
-    return Status(running, _pid(app.paths) if running else None, pending)
+    return Status(running, _pid(app) if running else None, pending)
 
 
 def hold_back(paths: Paths, stop: Callable[[], bool]) -> Callable[[], bool]:
@@ -265,28 +267,64 @@ def _everybody(app: App) -> Iterator[App]:
 
 
 @contextlib.contextmanager
-def _lock(paths: Paths) -> Iterator[bool]:
-    """Tries the lock file; gives whether it is ours. Its content is the worker's pid."""
-    path = private_folder(paths.state) / "worker.lock"
-    descriptor = private_file(path, os.O_RDWR | os.O_CREAT)
+def _lock(app: App, wait_s: float = 0.0) -> Iterator[bool]:
+    """Tries the lock file; gives whether it is ours. Its content is the worker's pid.
+
+    Args:
+        wait_s: how long to try. A worker that starts waits a moment, since a process that only
+            looks has the lock for a moment too.
+    """
+    descriptor = private_file(_lock_file(app), os.O_RDWR | os.O_CREAT)
+    until = time.monotonic() + wait_s
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    yield False
+                    return
+                time.sleep(0.02)
+        if wait_s:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield True
     finally:
         os.close(descriptor)
 
 
-def _pid(paths: Paths) -> int | None:
+def _lock_file(app: App) -> Path:
+    """One a database: a data folder has one, unless its configuration names another server."""
+    name = hashlib.sha256(app.database.describe().encode()).hexdigest()[:8]
+    return private_folder(app.paths.state) / f"worker-{name}.lock"
+
+
+def _pid(app: App) -> int | None:
     try:
-        return int((paths.state / "worker.lock").read_text())
+        return int(_lock_file(app).read_text())
     except (OSError, ValueError):
         return None
+
+
+def stop(app: App, *, wait_s: float = 10.0) -> bool:
+    """Ends the worker after its current statement; returns whether one ran.
+
+    What it was doing stays as it was and is done by the next one.
+    """
+    pid = _pid(app)
+    with _lock(app) as mine:
+        if mine or pid is None:
+            return False
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGTERM)
+    until = time.monotonic() + wait_s
+    while time.monotonic() < until:
+        with _lock(app) as mine:
+            if mine:
+                return True
+        time.sleep(0.05)
+    return True
 
 
 def _environment() -> dict[str, str]:

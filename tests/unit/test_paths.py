@@ -1,0 +1,70 @@
+"""Where things lie, and with which modes."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from jarvis.errors import ConfigError, JarvisError
+from jarvis.paths import MAX_SOCKET_PATH, Paths, private_file, private_folder
+
+
+def test_one_home_holds_everything(tmp_path: Path) -> None:
+    home = tmp_path / "my home"
+    paths = Paths.from_environment({"JARVIS_HOME": str(home)})
+    for place in (paths.config, paths.data, paths.state, paths.cache, paths.models):
+        assert place.is_relative_to(home)
+    assert not home.exists(), "working out the paths creates nothing"
+
+
+def test_models_can_lie_elsewhere(tmp_path: Path) -> None:
+    paths = Paths.from_environment(
+        {"JARVIS_HOME": str(tmp_path / "home"), "JARVIS_MODELS": str(tmp_path / "big")}
+    )
+    assert paths.models == tmp_path / "big"
+
+
+def test_a_relative_home_is_refused() -> None:
+    with pytest.raises(ConfigError):
+        Paths.from_environment({"JARVIS_HOME": "here"})
+
+
+@pytest.mark.parametrize("length", [10, 60, 150])
+def test_socket_paths_stay_short(length: int) -> None:
+    home = "/" + "h" * length
+    paths = Paths.from_environment({"JARVIS_HOME": home, "XDG_RUNTIME_DIR": "/x" * 60})
+    socket = paths.postgres_runtime / ".s.PGSQL.5432"
+    assert len(os.fsencode(socket)) <= MAX_SOCKET_PATH
+
+
+def test_folders_are_closed_and_those_above_left_alone(tmp_path: Path) -> None:
+    above = tmp_path / "above"
+    above.mkdir(mode=0o755)
+    before = above.stat().st_mode
+    made = private_folder(above / "a" / "b")
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    assert stat.S_IMODE(made.parent.stat().st_mode) == 0o700
+    assert above.stat().st_mode == before
+    made.chmod(0o755)
+    private_folder(made)
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+
+
+def test_a_file_in_the_way_is_an_error_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("")
+    with pytest.raises(JarvisError):
+        private_folder(tmp_path / "x" / "y")
+
+
+def test_files_are_private_and_links_not_followed(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_text("")
+    path.chmod(0o644)
+    os.close(private_file(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(OSError, match="link"):
+        private_file(tmp_path / "link")
