@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from psycopg import Cursor, sql
+from psycopg.errors import UniqueViolation
 
 from jarvis.store.database import Connection
 from jarvis.types import Memory, MemorySource, MemoryState, MemoryType, WorkState
@@ -27,6 +29,10 @@ _COLUMNS = sql.SQL(
     " message_id, superseded_by, valid_from AS valid_from_at, valid_to AS valid_to_at, created_at,"
     " updated_at, last_accessed_at, access_count, held_reason"
 )
+
+
+class SameContent(Exception):
+    """Another active memory has that content already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,14 @@ def _memory_row(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], Memory]:
         return Memory(**row)
 
     return make
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except UniqueViolation as error:
+        raise SameContent from error
 
 
 def add(tx: Connection, user_id: int, new: NewMemory) -> tuple[Memory, bool]:
@@ -207,7 +221,8 @@ def select(
         " AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)"
         " AND (%(until)s::timestamptz IS NULL OR created_at < %(until)s)"
         " AND (%(at)s::timestamptz IS NULL OR"
-        "  (coalesce(valid_from, created_at) <= %(at)s AND (valid_to IS NULL OR valid_to > %(at)s)))"
+        "  (coalesce(valid_from, created_at) <= %(at)s"
+        "   AND (valid_to IS NULL OR valid_to > %(at)s)))"
         ") AS m ORDER BY place {direction} LIMIT %(limit)s OFFSET %(offset)s"
     ).format(
         columns=_COLUMNS, order=order, direction=sql.SQL("DESC") if reverse else sql.SQL("ASC")
@@ -276,9 +291,9 @@ def update(
     """Changes what is given of a memory; None where there is none.
 
     Raises:
-        psycopg.errors.UniqueViolation: another active memory has that content.
+        SameContent: another active memory has that content. The transaction is over then.
     """
-    with tx.cursor(row_factory=_memory_row) as cursor:
+    with tx.cursor(row_factory=_memory_row) as cursor, _translated():
         return cursor.execute(
             sql.SQL(
                 "UPDATE memories SET"

@@ -1,0 +1,324 @@
+"""Dates in English sentences: "next Friday" becomes a day, by the day on which it was said.
+
+``resolve`` rewrites the relative expressions of a fact and says from when to when it holds.
+``parse`` reads one date that somebody typed. Weeks begin on Monday; months and years begin and
+end in the zone of the day of reference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from jarvis.errors import UsageError
+
+MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
+_WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_NUMBERS = {
+    word: number
+    for number, word in enumerate(
+        [
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+        ],
+        start=1,
+    )
+} | {"a": 1, "an": 1, "couple of": 2, "a couple of": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A fact with absolute dates. ``valid_to`` is the first moment at which it is over."""
+
+    text: str
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Days from ``start`` until before ``end``, with words for them, long and short."""
+
+    start: date
+    end: date
+    words: str
+    short: str
+
+
+def _day(day: date) -> _Span:
+    return _Span(day, day + timedelta(days=1), f"on {day.day} {day:%B %Y}", f"on {day.isoformat()}")
+
+
+def _week(day: date) -> _Span:
+    monday = day - timedelta(days=day.weekday())
+    words = f"in the week of {monday.day} {monday:%B %Y}"
+    return _Span(monday, monday + timedelta(days=7), words, f"in {monday:%G-W%V}")
+
+
+def _month(year: int, month: int) -> _Span:
+    start = _shift(date(year, 1, 1), months=month - 1)
+    return _Span(start, _shift(start, months=1), f"in {start:%B %Y}", f"in {start:%Y-%m}")
+
+
+def _year(year: int) -> _Span:
+    year = min(max(year, 1), 9998)
+    return _Span(date(year, 1, 1), date(year + 1, 1, 1), f"in {year}", f"in {year}")
+
+
+def _season(name: str, year: int) -> _Span:
+    start = date(year, _SEASONS[name], 1)
+    return _Span(start, _shift(start, months=3), f"in {name} {year}", f"in {name} {year}")
+
+
+def _shift(day: date, *, months: int = 0) -> date:
+    total = day.year * 12 + day.month - 1 + months
+    year, month = divmod(total, 12)
+    year = min(max(year, 1), 9998)
+    last = (date(year + (month == 11), (month + 1) % 12 + 1, 1) - timedelta(days=1)).day
+    return date(year, month + 1, min(day.day, last))
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isdecimal() else _NUMBERS.get(text, 1)
+
+
+def _ago(count: int, unit: str, today: date) -> _Span:
+    count = min(count, 1500)
+    if unit == "day":
+        return _day(today - timedelta(days=count))
+    if unit == "week":
+        return _week(today - timedelta(weeks=count))
+    if unit == "month":
+        day = _shift(today, months=-count)
+        return _month(day.year, day.month)
+    return _year(today.year - count)
+
+
+def _ahead(count: int, unit: str, today: date) -> _Span:
+    count = min(count, 1500)
+    if unit == "day":
+        return _day(today + timedelta(days=count))
+    if unit == "week":
+        return _week(today + timedelta(weeks=count))
+    if unit == "month":
+        day = _shift(today, months=count)
+        return _month(day.year, day.month)
+    return _year(today.year + count)
+
+
+def _relative(which: str, unit: str, today: date) -> _Span:
+    step = {"last": -1, "this": 0, "next": 1}[which]
+    if unit == "week":
+        return _week(today + timedelta(weeks=step))
+    if unit == "month":
+        day = _shift(today, months=step)
+        return _month(day.year, day.month)
+    if unit == "year":
+        return _year(today.year + step)
+    if unit in _SEASONS:
+        month = _SEASONS[unit]
+        year = today.year
+        if which == "last" and (today.month < month + 3 or unit == "winter"):
+            year -= 1
+        elif which == "next" and today.month >= month:
+            year += 1
+        return _season(unit, year)
+    if unit in _WEEKDAYS:
+        return _day(_weekday(which, _WEEKDAYS.index(unit), today))
+    month = MONTHS.index(unit) + 1
+    year = today.year
+    if which == "last" and month >= today.month:
+        year -= 1
+    elif which == "next" and month <= today.month:
+        year += 1
+    return _month(year, month)
+
+
+def _weekday(which: str, weekday: int, today: date) -> date:
+    if which == "last":
+        return today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1)
+    ahead = (weekday - today.weekday()) % 7
+    if which == "this":
+        return today + timedelta(days=ahead)
+    # "next Friday", said on a Monday, is mostly the coming one; said on a Friday, in a week.
+    return today + timedelta(days=ahead or 7)
+
+
+_N = r"(?P<n>\d{1,4}|a couple of|couple of|" + "|".join(_NUMBERS) + r")"
+_UNIT = r"(?P<unit>day|week|month|year)s?"
+_NAMES = "|".join([*_WEEKDAYS, *_SEASONS, *MONTHS, "week", "month", "year"])
+
+_Maker = Callable[["re.Match[str]", date], _Span]
+_RELATIVE: tuple[tuple[re.Pattern[str], _Maker], ...] = tuple(
+    (re.compile(rf"\b(?:on |in |during )?(?:{pattern})\b", re.IGNORECASE), maker)
+    for pattern, maker in (
+        (r"the day after tomorrow", lambda m, t: _day(t + timedelta(days=2))),
+        (r"the day before yesterday", lambda m, t: _day(t - timedelta(days=2))),
+        (r"yesterday|last night", lambda m, t: _day(t - timedelta(days=1))),
+        (r"tomorrow", lambda m, t: _day(t + timedelta(days=1))),
+        (r"today|tonight", lambda m, t: _day(t)),
+        (rf"{_N} {_UNIT} ago", lambda m, t: _ago(_count(m["n"].lower()), m["unit"].lower(), t)),
+        (
+            rf"in {_N} {_UNIT}(?: from now)?(?! time)",
+            lambda m, t: _ahead(_count(m["n"].lower()), m["unit"].lower(), t),
+        ),
+        (
+            rf"(?P<which>last|this|next) (?P<what>{_NAMES})",
+            lambda m, t: _relative(m["which"].lower(), m["what"].lower(), t),
+        ),
+    )
+)
+
+_MONTH = "|".join(MONTHS)
+_ABSOLUTE: tuple[tuple[re.Pattern[str], _Maker], ...] = tuple(
+    (re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), maker)
+    for pattern, maker in (
+        (r"(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)", lambda m, t: _safe(m["y"], m["m"], m["d"])),
+        (
+            rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<m>{_MONTH}),? (?P<y>\d{{4}})",
+            lambda m, t: _safe(m["y"], m["m"], m["d"]),
+        ),
+        (
+            rf"(?P<m>{_MONTH}) (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})",
+            lambda m, t: _safe(m["y"], m["m"], m["d"]),
+        ),
+        (
+            rf"(?P<m>{_MONTH}) (?P<y>\d{{4}})",
+            lambda m, t: _month(int(m["y"]), MONTHS.index(m["m"].lower()) + 1),
+        ),
+        (
+            rf"(?P<s>{'|'.join(_SEASONS)}) (?P<y>(?:19|20)\d\d)",
+            lambda m, t: _season(m["s"].lower(), int(m["y"])),
+        ),
+        (r"(?P<y>(?:19|20)\d\d)", lambda m, t: _year(int(m["y"]))),
+    )
+)
+
+
+def _safe(year: str, month: str, day: str) -> _Span:
+    number = int(month) if month.isdecimal() else MONTHS.index(month.lower()) + 1
+    try:
+        return _day(date(int(year), number, int(day)))
+    except (ValueError, OverflowError):
+        return _year(int(year))
+
+
+_FOR = re.compile(rf"\bfor (?:the (?:last|past) )?{_N} (?P<unit>month|year)s?\b", re.IGNORECASE)
+_LASTED = re.compile(r"\b(?:has|have) (?:\w+ )?(?:been|lived|worked|had|played|known|owned)\b")
+_ENDS = re.compile(r"\b(?:until|till|through|to)\s*$", re.IGNORECASE)
+_BEGINS = re.compile(r"\b(?:since|from|starting|as of)\s*(?:on |in )?$", re.IGNORECASE)
+_YEARLY = re.compile(r"\b(?:birthday|anniversary|every|each|born)\b", re.IGNORECASE)
+
+
+def resolve(fact: str, said_at: datetime, *, max_words: int = 12) -> Resolved:
+    """``fact`` with its relative dates made absolute, and when it holds.
+
+    Args:
+        fact: one clause in English.
+        said_at: when it was said, with the speaker's zone.
+        max_words: longer facts get dates in figures.
+    """
+    today = said_at.date()
+    text = fact
+    spans: list[tuple[int, _Span]] = []
+    try:
+        if (match := _FOR.search(text)) and _LASTED.search(text):
+            span = _ago(_count(match["n"].lower()), match["unit"].lower(), today)
+            since = "since " + span.words.removeprefix("in ")
+            text = text[: match.start()] + since + text[match.end() :]
+        for pattern, maker in _RELATIVE:
+            match = pattern.search(text)
+            if match is None:
+                continue
+            span = maker(match, today)
+            before, after = text[: match.start()], text[match.end() :]
+            words = span.words
+            if len((before + words + after).split()) > max_words:
+                words = span.short
+            if _ENDS.search(before) or _BEGINS.search(before):
+                words = words.removeprefix("on ").removeprefix("in ")
+            text = before + words + after
+            break
+        if not _YEARLY.search(text):
+            spans = _absolute(text, today)
+    except (ValueError, OverflowError):
+        return Resolved(fact)
+    start = end = None
+    for number, (position, span) in enumerate(spans):
+        last = number == len(spans) - 1
+        before = text[:position]
+        if _ENDS.search(before):
+            end = _midnight(span.end, said_at)
+        elif _BEGINS.search(before) or last or start is None:
+            start = _midnight(span.start, said_at)
+    if start is not None and end is not None and end <= start:
+        end = None
+    return Resolved(text, start, end)
+
+
+def _absolute(text: str, today: date) -> list[tuple[int, _Span]]:
+    found: list[tuple[int, int, _Span]] = []
+    for pattern, maker in _ABSOLUTE:
+        for match in pattern.finditer(text):
+            if all(match.end() <= s or match.start() >= e for s, e, _ in found):
+                found.append((match.start(), match.end(), maker(match, today)))
+    return [(start, span) for start, _, span in sorted(found, key=lambda item: item[0])]
+
+
+def _midnight(day: date, like: datetime) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=like.tzinfo)
+
+
+def parse(text: str, now: datetime) -> datetime:
+    """Reads a date or time that somebody typed: ISO 8601, "3 May 2026", "last week", "May 2026".
+
+    Returns:
+        The moment, or the first moment of the day, week, month or year; in the zone of ``now``
+        where none is given.
+
+    Raises:
+        UsageError: it is no date.
+    """
+    words = text.strip()
+    try:
+        moment = datetime.fromisoformat(words)
+    except ValueError:
+        pass
+    else:
+        return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
+    if words.casefold() == "now":
+        return now
+    try:
+        for pattern, maker in (*_RELATIVE, *_ABSOLUTE):
+            match = pattern.fullmatch(words)
+            if match is not None:
+                return _midnight(maker(match, now.date()).start, now)
+    except (ValueError, OverflowError):
+        pass
+    raise UsageError(f"{text!r} is no date", "write 2026-05-01, 2026-05-01T18:30 or 3 May 2026")
