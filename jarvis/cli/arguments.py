@@ -93,7 +93,7 @@ def protect_free_text(root: Any, argv: Sequence[str]) -> list[str]:
     words = iter(argv[position:])
     for word in words:
         name = word.partition("=")[0]
-        if word in with_value:
+        if word in with_value or _ends_with_value(word, flags, with_value):
             options += [word, *[value for value in [next(words, None)] if value is not None]]
         elif not word.startswith("-") or word == "-":
             texts.append(word)
@@ -107,6 +107,17 @@ def protect_free_text(root: Any, argv: Sequence[str]) -> list[str]:
     if not moved:
         return list(argv)
     return [*argv[:position], *options, "--", *texts]
+
+
+def _ends_with_value(word: str, flags: set[str], with_value: set[str]) -> bool:
+    """Whether ``word`` is short options in one whose last takes the next word, like ``-cf``."""
+    letters = word[1:]
+    return (
+        len(letters) > 1
+        and letters.isalpha()
+        and f"-{letters[-1]}" in with_value
+        and all(f"-{letter}" in flags for letter in letters[:-1])
+    )
 
 
 def _cluster(word: str, flags: set[str], with_value: set[str]) -> bool:
