@@ -1,0 +1,389 @@
+"""Ollama's HTTP API: one function a route, found in one table."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from jarvis import __version__
+from jarvis.config import Config
+from jarvis.engine import (
+    answers,
+    catalogue,
+    embed,
+    options,
+    pull,
+    show,
+    store,
+)
+from jarvis.engine.answers import Asked
+from jarvis.engine.download import Stopped
+from jarvis.engine.http import (
+    HTTPError,
+    Request,
+    Response,
+    error_response,
+    json_response,
+    text_response,
+)
+from jarvis.engine.llama import Cancelled, RunnerFailed
+from jarvis.engine.pool import Loaded, Pool
+from jarvis.engine.schedule import Schedule
+from jarvis.engine.store import InstalledModel
+from jarvis.errors import JarvisError, ModelUnavailable, UsageError
+from jarvis.paths import Paths
+
+log = logging.getLogger("jarvis.engine")
+
+OLLAMA_VERSION = "0.12.0"
+"""The version of Ollama's API that is spoken here, for clients that ask before they use it."""
+
+BACKGROUND_HEADER = "x-jarvis-background"
+PREEMPTED = "preempted by a chat, try again"
+
+
+class Engine:
+    """The routes and what they share."""
+
+    def __init__(self, paths: Paths, config: Config, pool: Pool) -> None:
+        self.paths, self.config, self.pool = paths, config, pool
+        self.schedule = Schedule()
+        self.started = time.time()
+        self.requests = 0
+        self.shutdown: Callable[[], None] = lambda: None
+        self.routes: dict[str, dict[str, Callable[[Request], Response]]] = {
+            "/": {"GET": self.root, "HEAD": self.root},
+            "/api/version": {"GET": self.version, "HEAD": self.version},
+            "/api/tags": {"GET": self.tags, "HEAD": self.tags},
+            "/api/ps": {"GET": self.ps, "HEAD": self.ps},
+            "/api/show": {"POST": self.show},
+            "/api/chat": {"POST": self.chat},
+            "/api/generate": {"POST": self.generate},
+            "/api/embed": {"POST": self.embed},
+            "/api/embeddings": {"POST": self.embeddings},
+            "/api/pull": {"POST": self.pull},
+            "/api/delete": {"DELETE": self.delete},
+            "/api/jarvis": {"GET": self.status, "DELETE": self.stop},
+        }
+
+    def handle(self, request: Request) -> Response:
+        """Answers one request. Whatever goes wrong becomes ``{"error": …}``."""
+        started = time.monotonic()
+        self.requests += 1
+        try:
+            response = self._dispatch(request)
+        except HTTPError as error:
+            response = error_response(error.status, error.message)
+        except Cancelled:
+            if not request.cancelled.is_set():
+                raise  # the client has gone: nobody to tell
+            response = error_response(503, PREEMPTED)
+        except (RunnerFailed, JarvisError) as error:
+            response = error_response(*failure(error))
+        except Exception:
+            log.exception("%s %s failed", request.method, request.path)
+            response = error_response(500, "internal error; see the engine's log")
+        log.info(
+            "%s %s %d %.1f ms",
+            request.method, request.path[:80], response.status, (time.monotonic() - started) * 1e3,
+        )  # fmt: skip
+        return response
+
+    def _dispatch(self, request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return Response(204)
+        methods = self.routes.get(request.path)
+        if methods is None:
+            return text_response("404 page not found", 404)
+        route = methods.get(request.method)
+        if route is None:
+            return text_response("405 method not allowed", 405)
+        return route(request)
+
+    # What is here
+
+    def root(self, _: Request) -> Response:
+        """``GET /`` and ``HEAD /``: the sentence by which clients know an Ollama."""
+        return text_response("Ollama is running")
+
+    def version(self, _: Request) -> Response:
+        """The version of the API, and ours."""
+        return json_response({"version": OLLAMA_VERSION, "jarvis": __version__})
+
+    def tags(self, _: Request) -> Response:
+        """The installed models, newest first."""
+        models = sorted(store.installed(self.paths), key=lambda each: each.modified_at)
+        return json_response({"models": [show.listed(each) for each in reversed(models)]})
+
+    def ps(self, _: Request) -> Response:
+        """The loaded models."""
+        return json_response({"models": [show.running(each) for each in self.pool.loaded()]})
+
+    def show(self, request: Request) -> Response:
+        """All that is known of one model."""
+        body = request.json()
+        return json_response(
+            show.details(
+                self.paths, self.config, self._model(body), verbose=bool(body.get("verbose"))
+            )
+        )
+
+    def status(self, _: Request) -> Response:
+        """For ``jarvis engine status``: what the engine does now."""
+        return json_response(
+            {
+                "version": __version__,
+                "requests": self.requests,
+                "uptime_ms": int((time.time() - self.started) * 1e3),
+                "models": [show.running(each) for each in self.pool.loaded()],
+            }
+        )
+
+    def stop(self, request: Request) -> Response:
+        """For ``jarvis engine stop``: ends as after SIGTERM."""
+        if request.tcp:
+            raise HTTPError(403, "only on the engine's own socket")
+        threading.Thread(target=self.shutdown, daemon=True).start()
+        return json_response({"status": "stopping"})
+
+    # Answers
+
+    def chat(self, request: Request) -> Response:
+        """``POST /api/chat``."""
+        return self._answer(request, answers.Chat)
+
+    def generate(self, request: Request) -> Response:
+        """``POST /api/generate``."""
+        return self._answer(request, answers.Generate)
+
+    def _answer(self, request: Request, kind: type[Asked]) -> Response:
+        body = request.json()
+        model = self._model(body)
+        asked = kind(body, model)
+        keep = options.keep_alive(body.get("keep_alive"))
+        if asked.empty:
+            return self._load_only(request, asked, keep)
+        lines = self._lines(request, asked, keep)
+        if not asked.streamed:
+            return json_response(asked.joined(lines))
+        # The first line is made before the head is sent, so that an error has its status.
+        first = next(lines)
+        return Response(lines=_rejoined(first, lines))
+
+    def _lines(
+        self, request: Request, asked: Asked, keep: float | None
+    ) -> Iterator[dict[str, Any]]:
+        started = time.monotonic()
+        begun = False
+        try:
+            with (
+                self._turn(request),
+                self.pool.lease(asked.model, asked.window, keep, request.check) as loaded,
+            ):
+                load = embed.nanoseconds(started)
+                for line in asked.lines(loaded, request, started, load):
+                    yield line
+                    begun = True
+        except (RunnerFailed, JarvisError, HTTPError, Cancelled) as error:
+            # Once the stream has begun its status is sent: the error becomes the last line.
+            if not begun or not asked.streamed:
+                raise
+            if isinstance(error, Cancelled):
+                if not request.cancelled.is_set():
+                    raise
+                yield {"error": PREEMPTED}
+            elif isinstance(error, HTTPError):
+                yield {"error": error.message}
+            else:
+                yield {"error": failure(error)[1]}
+
+    def _load_only(self, request: Request, asked: Asked, keep: float | None) -> Response:
+        """An empty prompt loads the model; with ``keep_alive`` 0 it unloads it."""
+        if keep == 0:
+            self.pool.unload(asked.model)
+            return json_response(asked.loaded_line("unload"))
+        with self.pool.lease(asked.model, asked.window, keep, request.check):
+            return json_response(asked.loaded_line("load"))
+
+    @contextmanager
+    def _turn(self, request: Request) -> Iterator[None]:
+        if request.headers.get(BACKGROUND_HEADER):
+            with self.schedule.background(request):
+                yield
+        else:
+            with self.schedule.foreground():
+                yield
+
+    # Vectors
+
+    def embed(self, request: Request) -> Response:
+        """``POST /api/embed``."""
+        started = time.monotonic()
+        body = request.json()
+        model = self._model(body)
+        texts, length = embed.inputs(body), embed.dimensions(body)
+        truncate = body.get("truncate") is not False
+        opts = options.merged(model.parameters, body.get("options"))
+        with self._embedder(request, model, body, opts) as loaded:
+            load = embed.nanoseconds(started)
+            work = embed.Embedding(
+                loaded, request, embed.window_of(opts, loaded), truncate=truncate
+            )
+            background = bool(request.headers.get(BACKGROUND_HEADER))
+            vectors: list[list[float]] = []
+            groups = work.vectors(texts, embed.BACKGROUND_GROUP if background else embed.GROUP)
+            for group in groups:
+                vectors += [embed.shorten(vector, length) for vector in group]
+                if background:
+                    self.schedule.give_way(request.check)
+        return json_response(
+            {
+                "model": body["model"],
+                "embeddings": vectors,
+                "total_duration": embed.nanoseconds(started),
+                "load_duration": load,
+                "prompt_eval_count": work.tokens,
+            }
+        )
+
+    def embeddings(self, request: Request) -> Response:
+        """``POST /api/embeddings``, the older form: one prompt, one vector."""
+        body = request.json()
+        model = self._model(body)
+        opts = options.merged(model.parameters, body.get("options"))
+        texts = embed.inputs({"input": body.get("prompt")})
+        with self._embedder(request, model, body, opts) as loaded:
+            work = embed.Embedding(loaded, request, embed.window_of(opts, loaded), truncate=True)
+            vectors = list(itertools.chain.from_iterable(work.vectors(texts, embed.GROUP)))
+        return json_response({"embedding": vectors[0] if vectors else []})
+
+    @contextmanager
+    def _embedder(
+        self,
+        request: Request,
+        model: InstalledModel,
+        body: Mapping[str, Any],
+        opts: Mapping[str, Any],
+    ) -> Iterator[Loaded]:
+        if not show.header(model).is_embedding:
+            raise HTTPError(400, f'"{body["model"]}" does not support embeddings')
+        if request.headers.get(BACKGROUND_HEADER):
+            self.schedule.give_way(request.check)
+        keep = options.keep_alive(body.get("keep_alive"))
+        with self.pool.lease(model, options.num_ctx(opts), keep, request.check) as loaded:
+            yield loaded
+
+    # The store
+
+    def pull(self, request: Request) -> Response:
+        """``POST /api/pull``: NDJSON of the progress."""
+        body = request.json()
+        name = str(body.get("model") or body.get("name") or "")
+        if not name:
+            raise HTTPError(400, "model is required")
+        lines = self._pull_lines(request, name)
+        if body.get("stream") is False:
+            last: dict[str, Any] = {}
+            for last in lines:
+                if "error" in last:
+                    return error_response(500, last["error"])
+            return json_response(last)
+        return Response(lines=lines)
+
+    def _pull_lines(self, request: Request, name: str) -> Iterator[dict[str, Any]]:
+        """Runs the pull on a thread of its own; what it reports comes through a queue."""
+        reports: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        abandoned = threading.Event()
+
+        def report(progress: pull.PullProgress) -> None:
+            line: dict[str, Any] = {"status": progress.status}
+            if progress.total:
+                line |= {"digest": progress.digest, "total": progress.total}
+                line["completed"] = progress.completed
+            reports.put(line)
+
+        def work() -> None:
+            try:
+                pull.pull(self.paths, self.config, name, report, abandoned.is_set)
+                reports.put({"status": "success"})
+            except Stopped:
+                pass
+            except JarvisError as error:
+                reports.put({"error": f"pull model manifest: {error.message}"})
+            except Exception:
+                log.exception("pulling %s failed", name)
+                reports.put({"error": "internal error; see the engine's log"})
+            reports.put(None)
+
+        yield {"status": "pulling manifest"}
+        thread = threading.Thread(target=work, name="pull", daemon=True)
+        thread.start()
+        previous = None
+        try:
+            while True:
+                try:
+                    line = reports.get(timeout=0.5)
+                except queue.Empty:
+                    request.check()
+                    continue
+                if line is None:
+                    return
+                if line != previous:
+                    yield line
+                previous = line
+        finally:
+            abandoned.set()
+            thread.join()
+
+    def delete(self, request: Request) -> Response:
+        """``DELETE /api/delete``."""
+        model = self._model(request.json())
+        try:
+            store.remove(self.paths, model.name)
+        except UsageError as error:
+            raise HTTPError(403, error.message) from error
+        self.pool.unload(model)
+        return Response(200)
+
+    def _model(self, body: Mapping[str, Any]) -> InstalledModel:
+        name = body.get("model") or body.get("name") or ""
+        if not isinstance(name, str) or not name:
+            raise HTTPError(400, "model is required")
+        try:
+            found = store.find(self.paths, name)
+        except UsageError:
+            raise HTTPError(400, "invalid model name") from None
+        if found is None:
+            hint = catalogue.find(name)
+            more = f", try pulling it first: {hint.name}" if hint else ""
+            raise HTTPError(404, f"model '{name[:200]}' not found{more}")
+        return found
+
+
+def failure(error: RunnerFailed | JarvisError | HTTPError | Cancelled) -> tuple[int, str]:
+    """Status and words of what went wrong with a model."""
+    if isinstance(error, RunnerFailed):
+        status = error.status if 400 <= error.status < 500 else 500
+        return status, " ".join(str(error).split())
+    if isinstance(error, ModelUnavailable):
+        return 500, error.message
+    if isinstance(error, JarvisError):
+        return 400, error.message
+    return 500, str(error)
+
+
+def _rejoined(first: dict[str, Any], rest: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Both; closing it closes the rest, which stops the work."""
+    try:
+        yield first
+        yield from rest
+    finally:
+        with contextlib.suppress(Cancelled):
+            rest.close()  # type: ignore[attr-defined]

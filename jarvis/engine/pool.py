@@ -1,0 +1,333 @@
+"""Which models are loaded: starts, shares, keeps and ends the runners.
+
+A runner is used under a lease; when the last lease ends its time to live begins. A model is
+loaded once however many ask for it, and again with another window only when a larger one is
+needed. Before a load, idle models make room when memory is short.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jarvis.engine import gguf_header, machine, speeds
+from jarvis.engine.gguf_header import Header
+from jarvis.engine.llama import Check
+from jarvis.engine.runner import RunnerSpec
+from jarvis.engine.speeds import Speeds
+from jarvis.engine.store import InstalledModel
+from jarvis.errors import ModelUnavailable
+from jarvis.paths import Paths, private_folder
+
+log = logging.getLogger("jarvis.engine")
+
+FOREVER = float("inf")
+DEFAULT_NUM_CTX = 4096
+"""Ollama's default window, in tokens."""
+
+_SMALL_CACHE = 512 << 20
+_OVERHEAD = 200 << 20
+_EMBEDDING_TOKENS = 2048
+_LOAD_SECONDS = 600.0
+
+
+@dataclass(eq=False)
+class Loaded:
+    """A model in memory. Fields besides the first four change under the pool's lock."""
+
+    model: InstalledModel
+    header: Header
+    num_ctx: int
+    spec: RunnerSpec
+    process: subprocess.Popen[str]
+    load_seconds: float = 0.0
+    leases: int = 0
+    keep_alive: float = 0.0
+    expires: float = FOREVER
+    retired: bool = False
+    loaded_at: float = field(default_factory=time.time)
+
+    @property
+    def address(self) -> str:
+        """The runner's socket."""
+        return self.spec.socket
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self.process.poll() is None
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that it holds now."""
+        return machine.resident_memory(self.process.pid)
+
+
+class Pool:
+    """The loaded models of one server."""
+
+    def __init__(self, paths: Paths, threads: int, keep_alive: float, log_file: Path) -> None:
+        self.paths, self.threads, self.keep_alive = paths, threads or machine.cores(), keep_alive
+        self.configured_threads = threads
+        self.log_file = log_file
+        self._lock = threading.Condition()
+        self._loaded: list[Loaded] = []
+        self._loading: set[str] = set()
+        self._numbers = itertools.count(1)
+        self._closed = False
+
+    def loaded(self) -> list[Loaded]:
+        """The models in memory, oldest first."""
+        with self._lock:
+            return [each for each in self._loaded if each.alive and not each.retired]
+
+    @contextmanager
+    def lease(
+        self, model: InstalledModel, num_ctx: int | None, keep_alive: float | None, check: Check
+    ) -> Iterator[Loaded]:
+        """Loads the model unless it is loaded, and holds it for the time of the block.
+
+        Args:
+            num_ctx: the least window in tokens; None takes the model's own default.
+            keep_alive: seconds to keep it after the last use; None takes the default.
+            check: raises ``Cancelled`` when the client has gone; asked while it loads.
+
+        Raises:
+            ModelUnavailable: the file cannot be loaded, or memory does not suffice.
+        """
+        loaded = self._acquire(model, num_ctx, check)
+        with self._lock:
+            loaded.keep_alive = self.keep_alive if keep_alive is None else keep_alive
+        try:
+            yield loaded
+        finally:
+            with self._lock:
+                loaded.leases -= 1
+                loaded.expires = time.monotonic() + loaded.keep_alive
+                self._lock.notify_all()
+            if loaded.keep_alive <= 0 or not loaded.alive:
+                self.sweep()
+
+    def unload(self, model: InstalledModel) -> None:
+        """Ends the model's runners as soon as nobody uses them."""
+        with self._lock:
+            for each in self._loaded:
+                if each.model.digest == model.digest:
+                    each.retired = True
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Ends runners whose time is over, that are retired, or that have died."""
+        now = time.monotonic()
+        with self._lock:
+            ended = [
+                each
+                for each in self._loaded
+                if not each.leases and (each.expires <= now or each.retired or not each.alive)
+            ]
+            self._loaded = [each for each in self._loaded if each not in ended]
+            self._lock.notify_all()
+        for each in ended:
+            _end(each)
+            log.info("unloaded %s", each.model.name)
+
+    def pinned(self) -> bool:
+        """Whether a model is to stay for ever: then so must the server."""
+        return any(each.keep_alive == FOREVER for each in self.loaded())
+
+    def close(self) -> None:
+        """Ends every runner."""
+        with self._lock:
+            self._closed = True
+            ended, self._loaded = self._loaded, []
+            self._lock.notify_all()
+        for each in ended:
+            _end(each)
+
+    def _acquire(self, model: InstalledModel, num_ctx: int | None, check: Check) -> Loaded:
+        while True:
+            check()
+            with self._lock:
+                if self._closed:
+                    raise ModelUnavailable("the engine is stopping", "try again")
+                found = self._fitting(model, num_ctx)
+                if found is not None:
+                    found.leases += 1
+                    found.expires = FOREVER
+                    return found
+                if model.digest in self._loading:
+                    self._lock.wait(0.2)
+                    continue
+                self._loading.add(model.digest)
+            try:
+                loaded = self._load(model, num_ctx, check)
+                with self._lock:
+                    self._loaded.append(loaded)
+            finally:
+                with self._lock:
+                    self._loading.discard(model.digest)
+                    self._lock.notify_all()
+
+    def _fitting(self, model: InstalledModel, num_ctx: int | None) -> Loaded | None:
+        for each in self._loaded:
+            if each.model.digest == model.digest and each.alive and not each.retired:
+                wanted = num_ctx or self._default_window(model, each.header)
+                if each.num_ctx >= min(wanted, each.header.context_length):
+                    return each
+                each.retired = True
+        return None
+
+    def _default_window(self, model: InstalledModel, header: Header) -> int:
+        configured = model.parameters.get("num_ctx")
+        window = configured if isinstance(configured, int) else DEFAULT_NUM_CTX
+        if header.is_embedding and not isinstance(configured, int):
+            window = _EMBEDDING_TOKENS
+        return min(window, header.context_length)
+
+    def _load(self, model: InstalledModel, num_ctx: int | None, check: Check) -> Loaded:
+        header = gguf_header.read(model.path)
+        window = min(num_ctx or self._default_window(model, header), header.context_length)
+        self.sweep()
+        slots = self._slots(header, window)
+        self._make_room(model, header, window * slots, check)
+        known = speeds.read_digest(self.paths, model.digest, self.configured_threads)
+        runtime = private_folder(self.paths.engine_runtime)
+        spec = RunnerSpec(
+            path=str(model.path),
+            socket=str(runtime / f"r{next(self._numbers)}.sock"),
+            embedding=header.is_embedding,
+            num_ctx=window,
+            slots=slots,
+            batch=1 if header.is_embedding else (known.batch if known else 0),
+            threads=self.threads,
+            cache=min(2048, machine.memory_bytes() // 8 >> 20),
+        )
+        started = time.monotonic()
+        process, answer = _start(spec, self.log_file, check)
+        if "error" in answer:
+            raise ModelUnavailable(
+                f"cannot load {model.name}: {answer['error']}", f"see {self.log_file}"
+            )
+        if measured := answer.get("measured"):
+            speeds.write(self.paths, model.digest, self.configured_threads, Speeds(**measured))
+        seconds = time.monotonic() - started
+        log.info(
+            "loaded %s in %.1f s: window %d, %d slots, batch %s",
+            model.name, seconds, window, slots, spec.batch or answer.get("measured"),
+        )  # fmt: skip
+        return Loaded(model, header, window, spec, process, seconds)
+
+    def _slots(self, header: Header, window: int) -> int:
+        """How many requests run side by side: two chats where their memory is small."""
+        if header.is_embedding:
+            return max(1, _EMBEDDING_TOKENS // window)
+        return 2 if header.cache_bytes(window) <= _SMALL_CACHE else 1
+
+    def _make_room(self, model: InstalledModel, header: Header, tokens: int, check: Check) -> None:
+        """Ends idle models, least recently used first, until the new one fits."""
+        cache = 0 if header.is_embedding else header.cache_bytes(tokens)
+        needed = model.size + cache + _OVERHEAD
+        while machine.available_memory() < needed:
+            check()
+            with self._lock:
+                idle = sorted(
+                    (each for each in self._loaded if not each.leases),
+                    key=lambda each: each.expires,
+                )
+                if idle:
+                    idle[0].retired = True
+            if not idle:
+                have = machine.available_memory()
+                raise ModelUnavailable(
+                    f"model requires more system memory ({needed / 2**30:.1f} GiB) "
+                    f"than is available ({have / 2**30:.1f} GiB)",
+                    "use a smaller model or a smaller num_ctx",
+                )
+            self.sweep()
+
+
+def _start(
+    spec: RunnerSpec, log_file: Path, check: Check
+) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    """Starts a runner and waits until it serves or has failed."""
+    with suppress(FileNotFoundError):
+        Path(spec.socket).unlink()
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as answers, log_file.open("ab") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "jarvis.engine.runner", str(writing)],
+            stdin=subprocess.PIPE,
+            stdout=errors,
+            stderr=errors,
+            pass_fds=[writing],
+            text=True,
+        )
+        os.close(writing)
+        try:
+            assert process.stdin is not None
+            with suppress(BrokenPipeError):
+                process.stdin.write(spec.to_json() + "\n")
+                process.stdin.flush()
+            line = _first_line(answers.fileno(), check)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+    if line:
+        answer: dict[str, Any] = json.loads(line)
+    else:
+        answer = {"error": f"llama.cpp {_how_it_ended(process)} while it read the file"}
+    if "error" in answer:
+        process.kill()
+        process.wait()
+    return process, answer
+
+
+def _first_line(descriptor: int, check: Check) -> bytes:
+    import select
+
+    line, end = b"", time.monotonic() + _LOAD_SECONDS
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([descriptor], [], [], 0.2)
+        check()
+        if ready:
+            piece = os.read(descriptor, 1 << 16)
+            if not piece:
+                return b""
+            line += piece
+        elif time.monotonic() > end:
+            raise ModelUnavailable(f"the model was not loaded within {_LOAD_SECONDS:.0f} s")
+    return line
+
+
+def _how_it_ended(process: subprocess.Popen[str]) -> str:
+    try:
+        code = process.wait(5)
+    except subprocess.TimeoutExpired:
+        return "stopped answering"
+    return f"was killed by signal {-code}" if code < 0 else f"exited with {code}"
+
+
+def _end(loaded: Loaded) -> None:
+    """Ends a runner: closing its standard input is enough; a stuck one is killed."""
+    if loaded.process.stdin is not None:
+        with suppress(OSError):
+            loaded.process.stdin.close()
+    try:
+        loaded.process.wait(2)
+    except subprocess.TimeoutExpired:
+        loaded.process.kill()
+        loaded.process.wait()
+    with suppress(FileNotFoundError):
+        Path(loaded.address).unlink()

@@ -1,0 +1,152 @@
+"""The child process that holds one model: llama.cpp's own server on a Unix socket.
+
+``python -m jarvis.engine.runner`` reads one JSON line (a ``RunnerSpec``) from its standard
+input, writes one JSON line to the descriptor it was given (ready, or what failed), and serves
+until its standard input closes: it cannot outlive the server that started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jarvis.engine import llama
+from jarvis.engine.speeds import batch_size
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSpec:
+    """How to load a model.
+
+    ``slots`` requests run side by side, each with a window of ``num_ctx`` tokens. ``batch`` is
+    the number of prompt tokens read at a time; 0: measure the speed first and choose. ``cache``
+    is the memory for prompts that are not in a slot now, in MiB.
+    """
+
+    path: str
+    socket: str
+    embedding: bool
+    num_ctx: int
+    slots: int
+    batch: int
+    threads: int
+    cache: int
+    template: str = ""
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+
+_PROBE_BATCH = 32
+_PROBE_PROMPT, _PROBE_ANSWER = 64, 12
+
+
+def main() -> None:
+    """Loads the model named on standard input and serves it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which drains first
+    _die_with_parent()
+    report = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
+    spec = RunnerSpec(**json.loads(sys.stdin.readline()))
+    try:
+        answer = _serve(spec)
+    except Exception as error:  # noqa: BLE001 -- whatever the library raises is the answer
+        answer = {"error": str(error)}
+    with contextlib.suppress(BrokenPipeError), report:
+        report.write(json.dumps(answer) + "\n")
+    if "error" not in answer:
+        while sys.stdin.readline():
+            pass
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(spec.socket)  # noqa: PTH108 -- pathlib is not needed otherwise
+    # llama.cpp's threads need no farewell, and joining them waits for a running batch.
+    os._exit(0)
+
+
+_keep: list[Any] = []
+"""The server object: dropping it would stop it."""
+
+
+def _serve(spec: RunnerSpec) -> dict[str, Any]:
+    started = time.monotonic()
+    server = _load(spec, spec.batch or _PROBE_BATCH)
+    answer: dict[str, Any] = {}
+    if not spec.batch:
+        prompt, generate = _measure(spec.socket)
+        chosen = batch_size(prompt)
+        answer["measured"] = {
+            "prompt_per_second": round(prompt, 1),
+            "generate_per_second": round(generate, 1),
+            "batch": chosen,
+        }
+        if chosen != _PROBE_BATCH:
+            del server
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(spec.socket)  # noqa: PTH108
+            server = _load(spec, chosen)
+    _keep.append(server)
+    answer["load_seconds"] = time.monotonic() - started
+    return answer
+
+
+def _load(spec: RunnerSpec, batch: int) -> Any:
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = spec.path
+    params.hostnames = [spec.socket]
+    params.ui = False
+    params.warmup = False
+    params.verbosity = 1
+    params.fit_params = False
+    params.n_gpu_layers = -1
+    params.n_parallel = spec.slots
+    params.n_ctx = spec.num_ctx * spec.slots
+    params.cpuparams.n_threads = spec.threads
+    params.cpuparams_batch.n_threads = spec.threads
+    # A waiting connection holds a thread of llama.cpp's listener: never let them run out.
+    params.n_threads_http = 32
+    if spec.embedding:
+        params.embedding = True
+        params.n_batch = params.n_ubatch = spec.num_ctx * spec.slots
+        params.cache_ram_mib = 0
+    else:
+        params.n_batch = params.n_ubatch = batch
+        params.ctx_shift = True
+        params.cache_ram_mib = spec.cache
+        if spec.template:
+            params.chat_template = spec.template
+    return xllamacpp.Server(params)
+
+
+def _measure(address: str) -> tuple[float, float]:
+    """Tokens a second while reading and while writing."""
+    request = {
+        "prompt": [1000 + token for token in range(_PROBE_PROMPT)],
+        "n_predict": _PROBE_ANSWER,
+        "ignore_eos": True,
+        "cache_prompt": False,
+    }
+    timings = llama.call(address, "/completion", request, lambda: None)["timings"]
+    return timings["prompt_per_second"], timings["predicted_per_second"]
+
+
+def _die_with_parent() -> None:
+    """Linux: be killed when the parent dies, even while loading (standard input is not read)."""
+    if sys.platform != "linux":
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() == 1:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
