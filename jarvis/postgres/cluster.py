@@ -284,6 +284,7 @@ def reason(error: Exception) -> str:
     """The last line that a failed program wrote, else the error itself."""
     if isinstance(error, subprocess.CalledProcessError):
         lines = [line for line in f"{error.stdout}\n{error.stderr}".splitlines() if line.strip()]
+        lines = [line for line in lines if line.strip() != "Failure, exiting"]  # of pg_upgrade
         wrong = [line for line in lines if "error:" in line.lower() or "fatal" in line.lower()]
         return (wrong or lines or [f"exit code {error.returncode}"])[-1].strip()
     return getattr(error, "strerror", None) or str(error)
@@ -346,8 +347,11 @@ def _last_words(log: Path, begin: int) -> str:
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return "its log cannot be read"
-    for mark in ("FATAL:", "PANIC:", "ERROR:", "error"):
-        for line in lines:
+    for number, line in enumerate(lines):
+        for mark in ("FATAL:", "PANIC:", "ERROR:"):
             if mark in line:
-                return line.split(mark, 1)[1].strip() if mark.endswith(":") else line.strip()
+                why = line.split(mark, 1)[1].strip()
+                # "The file contains errors": which ones stands in the line before.
+                cause = lines[number - 1].split("LOG:", 1)[-1].strip() if number else ""
+                return f"{cause} ({why})" if "contains errors" in why and cause else why
     return lines[-1].strip() if lines else "it wrote nothing"

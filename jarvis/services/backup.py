@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jarvis import __version__, log
-from jarvis.errors import DatabaseUnavailable, JarvisError, NotFound, UsageError
+from jarvis.errors import JarvisError, NotFound, UsageError
 from jarvis.paths import Paths, private_file, private_folder
 
 if TYPE_CHECKING:
@@ -87,8 +87,6 @@ def before_migration(database: Database, version: int) -> None:
 
 
 def _create(connection: Connection, paths: Paths, target: Path | None, why: str) -> Backup:
-    import psycopg
-
     from jarvis.store import archive, migrations
 
     now = datetime.datetime.now(datetime.UTC)
@@ -101,6 +99,7 @@ def _create(connection: Connection, paths: Paths, target: Path | None, why: str)
     try:
         descriptor = private_file(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         with (
+            archive.translated("cannot back up the database", "jarvis doctor"),
             os.fdopen(descriptor, "r+b") as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as pack,
         ):
@@ -127,10 +126,6 @@ def _create(connection: Connection, paths: Paths, target: Path | None, why: str)
         verify(unfinished)
         unfinished.rename(target)
         _sync_folder(target.parent)
-    except psycopg.Error as error:
-        raise DatabaseUnavailable(
-            f"cannot back up the database: {archive.explain(error)}", "jarvis doctor"
-        ) from error
     except OSError as error:
         raise JarvisError(
             f"cannot write the backup {target}: {error.strerror or error}",
@@ -209,8 +204,6 @@ def restore(
         JarvisError: it is no backup of ours, damaged, or of a newer version.
         DatabaseUnavailable: the database refused; it is as it was.
     """
-    import psycopg
-
     from jarvis.store import archive, migrations
 
     found = verify(path)
@@ -220,7 +213,7 @@ def restore(
             kept = _create(connection, database.paths, None, f"{_AUTOMATIC}restore")
             _discard_old(database.paths)
             progress(f"what was there is in {kept.path}")
-        try:
+        with archive.translated("the database refused the backup", "nothing was changed"):
             with _open(path) as (pack, _, tables):
                 archive.restore(
                     connection,
@@ -232,11 +225,6 @@ def restore(
                 )
             if not rehearse:
                 migrations.migrate(connection, database)
-        except psycopg.Error as error:
-            raise DatabaseUnavailable(
-                f"the database refused the backup: {archive.explain(error)}",
-                "nothing was changed",
-            ) from error
     database.close()
     return found
 

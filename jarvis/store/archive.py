@@ -7,6 +7,7 @@ in it: they are made again by the migrations, up to the version that the archive
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Callable, Iterator
@@ -275,7 +276,15 @@ def _list(names: list[str] | tuple[str, ...]) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Identifier, names))
 
 
-def explain(error: psycopg.Error) -> str:
-    """The database's reason in one line, without the rows that it quotes."""
-    diagnostic = error.diag.message_primary
-    return diagnostic or str(error).splitlines()[0] if str(error) else type(error).__name__
+@contextlib.contextmanager
+def translated(what: str, hint: str) -> Iterator[None]:
+    """Turns an error of the database into one for people, without the rows that it quotes.
+
+    Raises:
+        DatabaseUnavailable: the database failed; the message begins with ``what``.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        reason = error.diag.message_primary or (str(error).splitlines() or [""])[0]
+        raise DatabaseUnavailable(f"{what}: {reason or type(error).__name__}", hint) from error
