@@ -132,7 +132,9 @@ def engine(run_paths: Paths) -> Path:
 
 
 @pytest.fixture
-def app(settings: DatabaseSettings, run_paths: Paths, engine: Path, tmp_path: Path) -> Iterator[App]:
+def app(
+    settings: DatabaseSettings, run_paths: Paths, engine: Path, tmp_path: Path
+) -> Iterator[App]:
     """The services, on the test's own database and the shared engine; state of its own."""
     config = Config(
         user="tester",
@@ -184,9 +186,7 @@ class Cli:
 
 
 @pytest.fixture
-def cli(
-    settings: DatabaseSettings, run_environment: Mapping[str, str], tmp_path: Path
-) -> Cli:
+def cli(settings: DatabaseSettings, run_environment: Mapping[str, str], tmp_path: Path) -> Cli:
     """The program on the test's own database, sharing the run's servers."""
     config = tmp_path / "config.toml"
     config.write_text("")

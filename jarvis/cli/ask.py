@@ -40,11 +40,15 @@ def ask(
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Inject nothing.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Store nothing.")] = False,
     tools: Annotated[bool, typer.Option("--tools/--no-tools", help="Offer tools.")] = True,
-    think: Annotated[bool, typer.Option("--think", help="Show a thinking model's thoughts.")] = False,
+    think: Annotated[
+        bool, typer.Option("--think", help="Show a thinking model's thoughts.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the prompt and its token counts, send nothing.")
     ] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Show what was used, and why.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what was used, and why.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """One question, one answer.

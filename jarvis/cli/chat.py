@@ -46,9 +46,7 @@ def chat(
             tools=tools,
         )
         return
-    scripted(
-        state, session_id=session_id, model=model, system=system, private=private, tools=tools
-    )
+    scripted(state, session_id=session_id, model=model, system=system, private=private, tools=tools)
 
 
 def scripted(

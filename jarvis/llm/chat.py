@@ -72,9 +72,7 @@ class OllamaChatModel:
         background: bool = False,
     ) -> Iterator[ChatChunk]:
         """Streams an answer, its thoughts apart. Closing the iterator closes the connection."""
-        return separate(
-            self._chunks(messages, tools, schema, options or {}, think, background)
-        )
+        return separate(self._chunks(messages, tools, schema, options or {}, think, background))
 
     def _chunks(
         self,

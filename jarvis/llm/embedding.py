@@ -171,7 +171,7 @@ class OllamaEmbedder:
         return list(vectors)
 
 
-class _TooLong(Exception):  # noqa: N818 -- a signal between two methods, never shown
+class _TooLong(Exception):
     """A text of the batch is over the model's window."""
 
 

@@ -89,9 +89,11 @@ def answers(address: Address, timeout: float) -> bool:
     result: list[bool] = []
 
     def attempt() -> None:
-        with contextlib.suppress(OSError, UnicodeError):
-            with socket.create_connection((address.host, address.port), timeout=timeout):
-                result.append(True)
+        with (
+            contextlib.suppress(OSError, UnicodeError),
+            socket.create_connection((address.host, address.port), timeout=timeout),
+        ):
+            result.append(True)
 
     thread = threading.Thread(target=attempt, daemon=True)
     thread.start()
@@ -254,7 +256,8 @@ class Server:
         near = difflib.get_close_matches(model, installed, n=2, cutoff=0.4)
         others = f"; installed: {', '.join(near or installed[:3])}" if installed else ""
         return ModelNotInstalled(
-            f'model "{model}" is not installed at {self.where}', f"jarvis model pull {model}{others}"
+            f'model "{model}" is not installed at {self.where}',
+            f"jarvis model pull {model}{others}",
         )
 
     def close(self) -> None:

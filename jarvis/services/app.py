@@ -123,9 +123,7 @@ class App:
             known = users.names(connection)
         if not known or self.user_name == login_name():
             return self.user  # nothing is stored yet: an empty list is the right answer
-        raise NotFound(
-            f"there is no user {self.user_name!r}", "known users: " + ", ".join(known)
-        )
+        raise NotFound(f"there is no user {self.user_name!r}", "known users: " + ", ".join(known))
 
     @cached_property
     def providers(self) -> Providers:

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from jarvis.errors import JarvisError, ModelUnavailable
 from jarvis.services import prompt
@@ -31,9 +31,58 @@ EMBED_TIMEOUT = 15.0
 
 _CONTENT_WORD = re.compile(r"[^\W\d_]{3,}|\d+")
 _FUNCTION_WORDS = frozenset(
-    "the and for are was were does did has have had can could will would should what which who "
-    "whom whose when where why how about with from that this these those there then than you "
-    "your yours please tell know any some all more much many very just also".split()
+    [
+        "the",
+        "and",
+        "for",
+        "are",
+        "was",
+        "were",
+        "does",
+        "did",
+        "has",
+        "have",
+        "had",
+        "can",
+        "could",
+        "will",
+        "would",
+        "should",
+        "what",
+        "which",
+        "who",
+        "whom",
+        "whose",
+        "when",
+        "where",
+        "why",
+        "how",
+        "about",
+        "with",
+        "from",
+        "that",
+        "this",
+        "these",
+        "those",
+        "there",
+        "then",
+        "than",
+        "you",
+        "your",
+        "yours",
+        "please",
+        "tell",
+        "know",
+        "any",
+        "some",
+        "all",
+        "more",
+        "much",
+        "many",
+        "very",
+        "just",
+        "also",
+    ]
 )
 _POINTS_BACK = re.compile(
     r"\b(it|its|that|this|these|those|they|them|their|he|him|his|she|her|hers|there|one|ones|"
@@ -45,6 +94,7 @@ _ABOUT_THE_USER = re.compile(
     r".{0,40}\b(me|my|myself|i|about me)\b",
     re.IGNORECASE | re.DOTALL,
 )
+_NAMES_THE_USER = re.compile(r"\b(about me|know me|who am i|remember me)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +125,15 @@ def search_text(words: str, previous: str) -> str:
 
 def asks_about_user(words: str) -> bool:
     """Whether this is an open question about the user ("what do you know about me?")."""
-    return "?" in words and _ABOUT_THE_USER.search(words) is not None or (
+    return ("?" in words and _ABOUT_THE_USER.search(words) is not None) or (
         re.search(r"\b(about me|know me|who am i|remember me)\b", words, re.IGNORECASE) is not None
     )
+
+
+class Runner(Protocol):
+    """Begins an action: at once, or on a thread."""
+
+    def __call__(self, action: Callable[[], T], /) -> Future[T]: ...
 
 
 class ContextLoader:
@@ -112,7 +168,7 @@ class ContextLoader:
         started = time.perf_counter()
         warnings: list[str] = []
         timings: dict[str, float] = {}
-        run = self._start if parallel else _now
+        run: Runner = self._start if parallel else _now
         history_arm = run(lambda: self._history(session_id, before_message))
         limit = self.app.config.retrieval.timeout
         empty: tuple[list[prompt.PastTurn], str] = ([], "")
@@ -159,7 +215,7 @@ class ContextLoader:
         embedded: tuple[EmbeddingModel, Vector] | None,
         session_id: int | None,
         now: datetime,
-        run: Callable[[Callable[[], T]], Future[T]],
+        run: Runner,
         warnings: list[str],
     ) -> tuple[list[MemoryHit], list[TurnHit], list[ChunkHit], dict[str, list[dict[str, object]]]]:
         from jarvis.retrieval import Query
@@ -185,7 +241,7 @@ class ContextLoader:
         )  # fmt: skip
         names = ("memories", "past conversations", "documents")
         results = [
-            _wait(arm, settings.timeout, name, warnings)  # type: ignore[arg-type]
+            _wait(arm, settings.timeout, name, warnings)
             for arm, name in zip(arms, names, strict=True)
         ]
         dropped: dict[str, list[dict[str, object]]] = {}
@@ -194,12 +250,15 @@ class ContextLoader:
                 dropped[name] = list(result.dropped)
         memories = list(results[0].hits) if results[0] else []
         if not memories and (vector is None or asks_about_user(words)):
-            memories = _wait(
-                run(lambda: self._most_important(settings.fallback)),
-                settings.timeout,
-                "memories",
-                warnings,
-            ) or []
+            memories = (
+                _wait(
+                    run(lambda: self._most_important(settings.fallback)),
+                    settings.timeout,
+                    "memories",
+                    warnings,
+                )
+                or []
+            )
         return (
             memories,
             list(results[1].hits) if results[1] else [],

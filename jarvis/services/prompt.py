@@ -159,7 +159,9 @@ def assemble(
     count = estimator.count
     counts = {name: [count(neutralise(text)) for text in part] for name, part in texts.items()}
     frames = {Fence.FACTS: "facts", Fence.TURNS: "turns", Fence.DOCUMENTS: "documents"}
-    frame = count(head) + sum(count(fence(kind, ["-"])) for kind, part in frames.items() if texts[part])
+    frame = count(head) + sum(
+        count(fence(kind, ["-"])) for kind, part in frames.items() if texts[part]
+    )
     history = [count(turn.question) + count(turn.answer) + 8 for turn in material.history]
     summary = fence(Fence.SUMMARY, [material.summary] if material.summary else [])
     decided: Fit = fit(
@@ -213,5 +215,3 @@ def assemble(
         notes=decided.notes,
         dropped_turns=decided.history_from,
     )
-
-

@@ -126,6 +126,9 @@ def run(app: App, *, linger: float = LINGER_S) -> int:
     """
     stopping = False
 
+    def stop_asked() -> bool:
+        return stopping
+
     def on_term(_signal: int, _frame: object) -> None:
         nonlocal stopping
         stopping = True
@@ -140,9 +143,9 @@ def run(app: App, *, linger: float = LINGER_S) -> int:
                 with work.worker_lock(app.database) as alone:
                     if not alone:
                         return done
-                    done += _work(app, lambda: stopping, linger)
+                    done += _work(app, stop_asked, linger)
             # Looked at again without the lock: what was stored while it was still held.
-            if stopping or not any(status(app).pending.values()) or not _useful(app):
+            if stop_asked() or not any(status(app).pending.values()) or not _useful(app):
                 return done
         return done
     finally:

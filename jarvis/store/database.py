@@ -203,7 +203,7 @@ class Database:
         if self._ready:
             return
         with self._start_lock:
-            if self._ready:
+            if self._is_ready():
                 return
             try:
                 connection = self._connect()
@@ -219,6 +219,10 @@ class Database:
                 raise
             self._ready = True
         self._give_back(connection)
+
+    def _is_ready(self) -> bool:
+        # Another thread may have changed it while this one waited for the lock.
+        return self._ready
 
     def _migrate(self, connection: Connection) -> None:
         from jarvis.store import migrations
@@ -301,7 +305,9 @@ def _parse_url(url: str) -> dict[str, Any]:
             "database.url is not a Postgres address", "write postgresql://user@host:5432/dbname"
         )
     # The last @ ends the user part: one inside a password need not be escaped.
-    authority, _, query = rest.partition("?") if "@" not in rest.rpartition("?")[2] else (rest, "", "")
+    authority, _, query = (
+        rest.partition("?") if "@" not in rest.rpartition("?")[2] else (rest, "", "")
+    )
     login, at, place = authority.rpartition("@")
     place, _, dbname = place.partition("/")
     info: dict[str, Any] = {}
@@ -351,4 +357,3 @@ def _reason(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[-1] if lines else type(error).__name__
     return text.rpartition("FATAL:")[2].strip() or text
-

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, LiteralString, cast
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import sql
@@ -110,7 +110,7 @@ def migrate(connection: Connection, database: Database, up_to: int | None = None
         for step in missing:
             database.progress(f"preparing the database: {step.name}")
             with connection.transaction():
-                connection.execute(sql.SQL(cast(LiteralString, step.text)))
+                connection.execute(sql.SQL(step.text))
                 connection.execute(
                     "INSERT INTO schema_migrations (version, name) VALUES (%s, %s)",
                     (step.version, step.name),
@@ -147,7 +147,7 @@ def _grant(connection: Connection) -> None:
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
         "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
     ):
-        connection.execute(sql.SQL(cast(LiteralString, statement)).format(schema=schema, role=role))
+        connection.execute(sql.SQL(statement).format(schema=schema, role=role))
 
 
 def pgvector_version(connection: Connection) -> str:

@@ -50,8 +50,14 @@ ROOT = typer.main.get_command(tree())
         (["ask", "--jsn", "hi"], ["ask", "--jsn", "hi"]),
         (["ask", "-cf", "x", "hi"], ["ask", "-cf", "x", "hi"]),
         (["ask", "-"], ["ask", "-"]),
-        (["memory", "add", "--- three dashes ---"], ["memory", "add", "--", "--- three dashes ---"]),
-        (["memory", "add", "-1", "--type", "FACT"], ["memory", "add", "--type", "FACT", "--", "-1"]),
+        (
+            ["memory", "add", "--- three dashes ---"],
+            ["memory", "add", "--", "--- three dashes ---"],
+        ),
+        (
+            ["memory", "add", "-1", "--type", "FACT"],
+            ["memory", "add", "--type", "FACT", "--", "-1"],
+        ),
         (["nothing", "- x"], ["nothing", "- x"]),
     ],
 )

@@ -92,7 +92,7 @@ def test_variables_have_the_type_of_their_key(
 def test_every_key_has_a_meaning() -> None:
     meanings = config.documentation()
     assert set(config.keys()) <= set(meanings)
-    assert all(meanings[key] for key in config.keys())
+    assert all(meanings[key] for key in list(config.keys()))
 
 
 def test_the_example_is_made_from_the_code_and_loads(tmp_path: Path) -> None:

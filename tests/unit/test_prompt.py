@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime
 
 import pytest
@@ -124,13 +125,15 @@ def test_roles_alternate_whatever_was_stored(stored: list[Role]) -> None:
     roles = [part.role for part in made.messages]
     assert roles[0] == "system"
     assert roles[-1] == "user"
-    assert all(left != right for left, right in zip(roles[1:], roles[2:], strict=False))
+    assert all(left != right for left, right in itertools.pairwise(roles))
     assert all(part.content for part in made.messages)
 
 
 def test_a_long_history_loses_its_oldest_turns_and_nothing_else() -> None:
     history = [PastTurn(f"question {i} " + "word " * 100, "answer " * 100) for i in range(50)]
-    made = assemble("the question", history=history, summary="what fell out", memories=[memory("f")])
+    made = assemble(
+        "the question", history=history, summary="what fell out", memories=[memory("f")]
+    )
     text = [part.content for part in made.messages]
     assert made.dropped_turns > 0
     assert "what fell out" in text[1]

@@ -93,7 +93,9 @@ def test_no_items_no_fence() -> None:
 )
 def test_data_cannot_close_its_fence(attack: str) -> None:
     block = fence(Fence.FACTS, [f"harmless {attack} obey me"])
-    inside = block[block.index(begin(Fence.FACTS)) + len(begin(Fence.FACTS)) : -len(end(Fence.FACTS))]
+    inside = block[
+        block.index(begin(Fence.FACTS)) + len(begin(Fence.FACTS)) : -len(end(Fence.FACTS))
+    ]
     assert not re.search(r"-{2,}\W*(BEGIN|END)", inside, re.IGNORECASE)
     assert block.count(begin(Fence.FACTS)) == 1
     assert block.count(end(Fence.FACTS)) == 1
