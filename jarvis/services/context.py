@@ -31,58 +31,14 @@ EMBED_TIMEOUT = 15.0
 
 _CONTENT_WORD = re.compile(r"[^\W\d_]{3,}|\d+")
 _FUNCTION_WORDS = frozenset(
-    [
-        "the",
-        "and",
-        "for",
-        "are",
-        "was",
-        "were",
-        "does",
-        "did",
-        "has",
-        "have",
-        "had",
-        "can",
-        "could",
-        "will",
-        "would",
-        "should",
-        "what",
-        "which",
-        "who",
-        "whom",
-        "whose",
-        "when",
-        "where",
-        "why",
-        "how",
-        "about",
-        "with",
-        "from",
-        "that",
-        "this",
-        "these",
-        "those",
-        "there",
-        "then",
-        "than",
-        "you",
-        "your",
-        "yours",
-        "please",
-        "tell",
-        "know",
-        "any",
-        "some",
-        "all",
-        "more",
-        "much",
-        "many",
-        "very",
-        "just",
-        "also",
-    ]
+    re.findall(
+        r"\w+",
+        """
+        about all also and any are can could did does for had has have how just know many more
+        most much please should some tell than that the then there these they this those very
+        was were what when where which who whom whose why will with would you your yours from
+        """,
+    )
 )
 _POINTS_BACK = re.compile(
     r"\b(it|its|that|this|these|those|they|them|their|he|him|his|she|her|hers|there|one|ones|"
