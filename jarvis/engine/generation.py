@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -137,7 +138,7 @@ class Generation:
         return (
             "system" in roles
             or roles[:1] != ["user"]
-            or any(one == two for one, two in zip(roles, roles[1:], strict=False))
+            or any(one == two for one, two in itertools.pairwise(roles))
         )
 
     def _accepted(self, request: Mapping[str, Any]) -> Messages:

@@ -64,7 +64,6 @@ class Request:
     body: bytes
     watch: int
     tcp: bool
-    version: str = "HTTP/1.1"
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     def json(self) -> dict[str, Any]:
@@ -304,10 +303,8 @@ class _Connection:
             body = self._body(headers)
             self.socket.settimeout(WRITE_SECONDS)
             path = urllib.parse.urlsplit(target).path
-            request = Request(
-                method, path, headers, body, self.socket.fileno(), self.listener.origins is not None,
-                version,
-            )  # fmt: skip
+            tcp = self.listener.origins is not None
+            request = Request(method, path, headers, body, self.socket.fileno(), tcp)
             response = self.listener.handler(request)
         except HTTPError as error:
             keep = keep and error.status not in {400, 403, 408, 413, 431, 503}

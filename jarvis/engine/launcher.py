@@ -91,7 +91,7 @@ def ensure_running(
             _stop(paths)
         if progress is not None:
             progress("starting the engine")
-        _start(paths)
+        _start(paths, config)
     return path
 
 
@@ -155,19 +155,28 @@ def start_lock(paths: Paths, *, wait: bool = True) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _start(paths: Paths) -> None:
+def _start(paths: Paths, config: Config | None) -> None:
+    private_folder(paths.state)
     private_folder(paths.logs)
     output = paths.logs / "engine-start.log"
     log = private_file(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "jarvis.engine", "serve", "--detached"],
+            [
+                sys.executable,
+                "-P",  # the folder "/" is no place to import from
+                "-m",
+                "jarvis.engine",
+                "serve",
+                "--spec",
+                _spec(paths, config),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
             close_fds=True,
-            env=_environment(paths),
+            env=_environment(),
             cwd="/",
         )
     finally:
@@ -188,8 +197,20 @@ def _start(paths: Paths) -> None:
     process.returncode = 0
 
 
-def _environment(paths: Paths) -> dict[str, str]:
-    """This process's variables, with the package importable from anywhere."""
+def _spec(paths: Paths, config: Config | None) -> str:
+    """The paths and settings of this process, so that the engine has the same."""
+    spec: dict[str, Any] = {
+        "paths": {name: os.fspath(getattr(paths, name)) for name in Paths.__slots__}
+    }
+    if config is not None:
+        engine = config.engine
+        spec["engine"] = {name: getattr(engine, name) for name in type(engine).__slots__}
+        spec["log"] = config.log.level
+    return json.dumps(spec)
+
+
+def _environment() -> dict[str, str]:
+    """This process's variables, with the package importable from any folder."""
     import jarvis
 
     package = os.fspath(Path(jarvis.__file__).parent.parent)

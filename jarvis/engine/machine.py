@@ -50,13 +50,10 @@ def available_memory() -> int:
 
 def resident_memory(pid: int) -> int:
     """Bytes of memory that a process holds; 0 when it is gone or cannot be asked."""
-    if sys.platform == "linux":
-        try:
-            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        except (OSError, ValueError, IndexError):
-            return 0
+    with suppress(OSError, ValueError, IndexError):
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
-    try:
+    try:  # no such file system: macOS
         shown = subprocess.run(
             ["ps", "-o", "rss=", "-p", str(pid)],
             capture_output=True, text=True, timeout=5, check=False,

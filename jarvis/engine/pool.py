@@ -266,7 +266,7 @@ def _start(
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as answers, log_file.open("ab") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "jarvis.engine.runner", str(writing)],
+            [sys.executable, "-P", "-m", "jarvis.engine.runner", str(writing)],
             stdin=subprocess.PIPE,
             stdout=errors,
             stderr=errors,
@@ -275,10 +275,10 @@ def _start(
         )
         os.close(writing)
         try:
-            assert process.stdin is not None
-            with suppress(BrokenPipeError):
-                process.stdin.write(spec.to_json() + "\n")
-                process.stdin.flush()
+            if process.stdin is not None:
+                with suppress(BrokenPipeError):
+                    process.stdin.write(spec.to_json() + "\n")
+                    process.stdin.flush()
             line = _first_line(answers.fileno(), check)
         except BaseException:
             process.kill()

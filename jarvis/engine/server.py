@@ -180,19 +180,16 @@ class _Server:
 
     def _try_to_leave(self) -> bool:
         """The protocol of the module's docstring. False: somebody came, stay."""
-        with suppress(BlockingIOError):
-            with launcher.start_lock(self.paths, wait=False):
-                for listener in self.listeners:
-                    listener.pause()
-                if not any(
-                    listener.accept_waiting() or listener.active for listener in self.listeners
-                ):
-                    log.info("idle: leaving")
-                    self._unlink()
-                    self._close_listeners()
-                    return True
-                for listener in self.listeners:
-                    listener.start()
+        with suppress(BlockingIOError), launcher.start_lock(self.paths, wait=False):
+            for listener in self.listeners:
+                listener.pause()
+            if not any(listener.accept_waiting() or listener.active for listener in self.listeners):
+                log.info("idle: leaving")
+                self._unlink()
+                self._close_listeners()
+                return True
+            for listener in self.listeners:
+                listener.start()
         return False
 
     def _unlink(self) -> None:

@@ -49,10 +49,14 @@ def read(paths: Paths, model: str, threads: int = 0) -> Speeds | None:
 
 def read_digest(paths: Paths, digest: str, threads: int = 0) -> Speeds | None:
     """Like ``read``, by the digest of the model's file."""
-    entry = _load(_file(paths)).get(_key(digest, threads))
+    entry = _load(_file(paths)).get(_key(digest, threads), {})
     try:
-        return Speeds(**entry) if entry else None
-    except TypeError:
+        return Speeds(
+            float(entry["prompt_per_second"]),
+            float(entry["generate_per_second"]),
+            int(entry["batch"]),
+        )
+    except (KeyError, TypeError, ValueError):
         return None
 
 

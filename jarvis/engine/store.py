@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from jarvis.engine import catalogue, ollama_store
-from jarvis.errors import ModelNotInstalled, UsageError
+from jarvis.errors import JarvisError, ModelNotInstalled, UsageError
 from jarvis.paths import Paths, private_file, private_folder
 
 BLOCK = 1 << 20
@@ -157,7 +157,8 @@ def add(
     manifest = private_folder(paths.models / "manifests") / _file_name(full_name(name))
     write_json(manifest, record)
     model = _read(paths, manifest)
-    assert model is not None
+    if model is None:
+        raise JarvisError(f"{blob} was changed while it was installed", "try again")
     return model
 
 

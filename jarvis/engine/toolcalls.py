@@ -49,6 +49,7 @@ class ToolCallFilter:
                 self.tools[function["name"]] = function
         self._held = ""
         self._line_start = True
+        self._closer = False
 
     def feed(self, text: str) -> Piece:
         """Takes the next piece of the answer."""
@@ -61,7 +62,9 @@ class ToolCallFilter:
 
     def _drain(self, *, final: bool) -> Piece:
         piece = Piece()
-        while self._held:
+        if self._closer:
+            self._skip_closer(final=final)
+        while self._held and not self._closer:
             start = self._candidate()
             if start is None:
                 self._emit(piece, len(self._held) if final else self._safe_length())
@@ -74,11 +77,18 @@ class ToolCallFilter:
             if calls:
                 piece.calls += calls
                 piece.text = piece.text.rstrip()
-                self._held = self._held[used:].lstrip()
-                self._line_start = True
+                self._held = self._held[used:]
+                self._line_start = self._closer = True
+                self._skip_closer(final=final)
             else:
                 self._emit(piece, max(used, 1))
         return piece
+
+    def _skip_closer(self, *, final: bool) -> None:
+        """After a call: drops the fence and the tag that close it, once they are here."""
+        self._held = self._held[self._closing(0) :].lstrip()
+        beginning = any(each.startswith(self._held) for each in ("```", *_CLOSERS))
+        self._closer = beginning and not final  # nothing more, or the beginning of a closer
 
     def _candidate(self) -> int | None:
         """Where something that may be a call begins: a tag, or a fence or bracket at a line."""
@@ -220,7 +230,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _decode(text: str, at: int) -> tuple[Any, int]:
-    """The JSON value at ``at`` and its end; (None, -1) while it is open, (None, at) if it is none."""
+    """The JSON value at ``at`` and its end. No value: -1 while it is open, else the end of text."""
     if text[at : at + 1] not in ("{", "["):
         return None, at
     try:
