@@ -58,8 +58,10 @@ def ask(
     from jarvis.services.turns import TurnRequest
 
     state = state_of(context)
+    text, typed = question(prompt or [])
     request = TurnRequest(
-        text=question_text(prompt or []),
+        text=text,
+        typed=typed,
         session_id=session_to_use(state, session, continue_),
         model=model,
         system=system,
@@ -80,19 +82,21 @@ def ask(
         _explain(result)
 
 
-def question_text(words: list[str]) -> str:
-    """The question from the arguments and stdin.
+def question(words: list[str]) -> tuple[str, str]:
+    """The question from the arguments and stdin, and what of it is the user's own words.
+
+    What is piped in beside a question is data: it may come from anywhere.
 
     Raises:
         UsageError: there is neither.
     """
     explicit = words == ["-"]
-    asked = "" if explicit else " ".join(words)
-    piped = read_stdin(explicit=explicit, have_prompt=bool(asked))
-    text = "\n\n".join(part for part in (asked.strip(), (piped or "").strip()) if part)
+    asked = "" if explicit else " ".join(words).strip()
+    piped = (read_stdin(explicit=explicit, have_prompt=bool(asked)) or "").strip()
+    text = "\n\n".join(part for part in (asked, piped) if part)
     if not text:
         raise UsageError("there is no question", 'jarvis ask "…", or pipe one in')
-    return text
+    return text, asked or piped
 
 
 def run_turn(state: State, request: TurnRequest, *, live: bool) -> TurnResult:

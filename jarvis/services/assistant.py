@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jarvis.errors import JarvisError, NotFound, UsageError
-from jarvis.llm.protocols import ChatModel, ChatUsage
+from jarvis.llm.protocols import ChatChunk, ChatModel, ChatUsage
 from jarvis.security.text import clean
-from jarvis.services import citations, prompt, turn_lock
+from jarvis.services import citations, prompt, summary, tool_loop, toolbox, turn_lock
 from jarvis.services.budget import Budget
 from jarvis.services.context import Context, ContextLoader
 from jarvis.services.turns import (
@@ -149,15 +149,20 @@ class Assistant:
             search=request.memory,
         )
         estimator = self.app.estimator(model.name)
+        budget = self._budget(model, estimator)
+        box = toolbox.for_turn(self.app, request, model, now, estimator, budget)
+        definitions = box.definitions() if box else []
+        material = self._material(request, found)
         made = prompt.assemble(
             persona=self._persona(request, session_id),
             words=words,
-            material=self._material(request, found),
-            budget=self._budget(model, estimator),
+            material=material,
+            budget=budget,
             estimator=estimator,
             now=now,
             user=self.app.user_name,
             model=model.name,
+            tools_tokens=estimator.count_messages((), definitions) if definitions else 0,
         )
         used = {memory.id for memory in made.memories}
         turns = {hit.id for hit in made.turns}
@@ -171,10 +176,13 @@ class Assistant:
             memories=tuple(hit for hit in found.memories if hit.memory.id in used),
             turns=tuple(hit for hit in found.turns if hit.id in turns),
             chunks=tuple(hit for hit in found.chunks if hit.id in chunks),
-            warnings=(*found.warnings, *made.notes),
+            warnings=(*found.warnings, *made.notes, *(box.notes if box else ())),
             timings=found.timings,
             dropped=found.dropped,
             query=found.query,
+            budget=budget,
+            toolbox=box,
+            history=tuple(material.history),
         )
 
     def _material(self, request: TurnRequest, found: Context) -> prompt.Material:
@@ -208,35 +216,40 @@ class Assistant:
         pieces: list[str] = []
         warnings = list(prepared.warnings)
         timings = dict(prepared.timings)
-        usage = ChatUsage()
         started = time.perf_counter()
         finished = False
         yield Stage("prompt")
-        stream = model.stream(
+        loop = tool_loop.for_turn(self.app, prepared, model)
+        stream = loop.run(
             prepared.prompt.messages,
             schema=prepared.request.schema,
             think=prepared.request.think or self.app.config.chat.think,
         )
         try:
-            for chunk in stream:
-                if chunk.thinking:
-                    yield Thinking(chunk.thinking)
-                if chunk.text:
+            for item in stream:
+                if not isinstance(item, ChatChunk):
+                    yield item
+                    continue
+                if item.thinking:
+                    yield Thinking(item.thinking)
+                if item.text:
                     if not pieces:
                         timings["first_token_ms"] = _ms(started)
                         yield Stage("answer")
-                    pieces.append(chunk.text)
-                    yield Delta(chunk.text)
-                usage = chunk.usage or usage
+                    pieces.append(item.text)
+                    yield Delta(item.text)
             finished = True
         finally:
-            close = getattr(stream, "close", None)
-            if close is not None:
-                close()
+            stream.close()
             timings["total_ms"] = round(_ms(started) + timings.get("context_ms", 0.0), 2)
             if not finished:
-                self._store_answer(prepared, "".join(pieces), timings, usage, (), done=False)
-        observed = self.app.estimator(model.name).observe(prepared.prompt.messages, usage)
+                self._store_answer(prepared, "".join(pieces), timings, loop, done=False)
+        observed = self.app.estimator(model.name).observe(
+            prepared.prompt.messages,
+            loop.first_usage,
+            loop.definitions(),
+            num_ctx=model.num_ctx,
+        )
         answer = "".join(pieces).strip()
         for warning in (observed.warning, *self._check_citations(answer, prepared)):
             if warning:
@@ -245,7 +258,7 @@ class Assistant:
         if not answer:
             warnings.append("the model gave an empty answer")
             yield Warning_(warnings[-1])
-        self._store_answer(prepared, answer, timings, usage, (), done=True)
+        self._store_answer(prepared, answer, timings, loop, done=True)
         yield Finished(
             TurnResult(
                 answer=answer,
@@ -255,9 +268,9 @@ class Assistant:
                 memories=prepared.memories,
                 turns=prepared.turns,
                 documents=prepared.chunks,
-                tools=(),
+                tools=tuple(call.as_dict() for call in loop.calls),
                 timings=timings,
-                tokens=_tokens(usage),
+                tokens=_tokens(loop.usage),
                 warnings=tuple(warnings),
                 prompt=prepared.prompt,
                 dropped=prepared.dropped,
@@ -274,8 +287,7 @@ class Assistant:
         prepared: Prepared,
         answer: str,
         timings: dict[str, float],
-        usage: ChatUsage,
-        tools: tuple[dict[str, Any], ...],
+        loop: tool_loop.ToolLoop,
         *,
         done: bool,
     ) -> None:
@@ -288,6 +300,17 @@ class Assistant:
         status = MessageStatus.COMPLETE if done else MessageStatus.INTERRUPTED
         text = clean(answer)
         with self.app.database.transaction() as tx:
+            for call in loop.calls:
+                sessions.add_message(
+                    tx,
+                    user_id,
+                    prepared.session_id,
+                    Role.TOOL,
+                    clean(call.error or call.result),
+                    reply_to=prepared.message_id,
+                    status=MessageStatus.FAILED if call.error else MessageStatus.COMPLETE,
+                    details={"name": call.name, "arguments": dict(call.arguments)},
+                )
             stored = sessions.add_message(
                 tx,
                 user_id,
@@ -301,9 +324,13 @@ class Assistant:
                     "memories": [hit.memory.id for hit in prepared.memories],
                     "turns": [hit.id for hit in prepared.turns],
                     "chunks": [hit.id for hit in prepared.chunks],
-                    "tools": list(tools),
+                    "tools": [
+                        {"name": call.name, "arguments": dict(call.arguments), "error": call.error}
+                        for call in loop.calls
+                    ],
+                    "summarise_to": summary.outgrown(self.app, prepared, text),
                 },
-                tokens=_tokens(usage),
+                tokens=_tokens(loop.usage),
                 timings=timings,
             )
             index.write_terms(tx, "turn", user_id, stored.id, text)

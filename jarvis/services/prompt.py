@@ -120,6 +120,11 @@ def turn_text(hit: TurnHit) -> str:
     return f"{text}\nassistant: {hit.reply}" if hit.reply else text
 
 
+def turn_tokens(turn: PastTurn, estimator: TokenEstimator) -> int:
+    """What a turn takes in the history, with what the chat template adds to two messages."""
+    return estimator.count(turn.question) + estimator.count(turn.answer) + 10
+
+
 def chunk_text(hit: ChunkHit) -> str:
     """A passage below the citation that names it."""
     return f"{citations.label(hit)}\n{hit.content}"
@@ -162,7 +167,7 @@ def assemble(
     frame = count(head) + sum(
         count(fence(kind, ["-"])) for kind, part in frames.items() if texts[part]
     )
-    history = [count(turn.question) + count(turn.answer) + 8 for turn in material.history]
+    history = [turn_tokens(turn, estimator) for turn in material.history]
     summary = fence(Fence.SUMMARY, [material.summary] if material.summary else [])
     decided: Fit = fit(
         budget,

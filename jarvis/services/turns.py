@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from jarvis.services.budget import Budget
 from jarvis.services.prompt import PastTurn, Prompt
 from jarvis.types import ChunkHit, MemoryHit, TurnHit
+
+if TYPE_CHECKING:
+    from jarvis.services.toolbox import Toolbox
+    from jarvis.tools.policy import Asker
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,7 @@ class TurnRequest:
         files: names and texts of attached files.
         think: ask a thinking model to think.
         confirm: asks a person whether a tool may run; None: nobody can answer.
+        typed: the user's own words in ``text``, when the rest was piped in; None: all of it.
     """
 
     text: str
@@ -39,7 +45,8 @@ class TurnRequest:
     files: tuple[tuple[str, str], ...] = ()
     history: tuple[PastTurn, ...] = ()
     think: bool = False
-    confirm: Any = None
+    confirm: Asker | None = None
+    typed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +63,19 @@ class Prepared:
     chunks: tuple[ChunkHit, ...]
     warnings: tuple[str, ...]
     timings: dict[str, float]
+    budget: Budget
     dropped: Mapping[str, Any] = field(default_factory=dict)
     query: str = ""
+    toolbox: Toolbox | None = None
+    history: tuple[PastTurn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What is being done now: ``context``, ``prompt`` (the model reads), ``answer``."""
+    """What is being done now: ``context``, ``prompt`` (the model reads), ``answer``, ``tool``.
+
+    ``tool`` repeats while a tool runs, so that who reads the events can stop in between.
+    """
 
     name: str
 

@@ -1,0 +1,278 @@
+"""The model calls tools, reads what they return, and answers: all within one turn.
+
+Each round streams; when it ends with calls, they run one after the other under the user's
+policy, their results go back as fenced data within the budget, and the next round begins. A
+call that fails tells the model why. The chain has a limit; after it the model must answer.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from jarvis.errors import ModelUnavailable
+from jarvis.llm.protocols import ChatChunk, ChatMessage, ChatModel, ChatUsage, ToolCall
+from jarvis.security.fence import Fence, fence
+from jarvis.security.text import clean
+from jarvis.services.budget import Budget
+from jarvis.services.tokens import TokenEstimator
+from jarvis.services.toolbox import Toolbox
+from jarvis.services.turns import Prepared, Stage, ToolFinished, ToolStarted, Warning_
+from jarvis.tools import Tool, ToolError
+
+if TYPE_CHECKING:
+    from jarvis.services.app import App
+
+MAX_SECONDS = 60.0
+"""How long one call may take before the turn goes on without it."""
+_POLL_S = 0.2
+"""How often a waiting turn lets its reader cancel it."""
+_MIN_RESULT = 48
+"""A result cut to fewer tokens helps nobody."""
+_OVER = "no more calls in this turn: answer with what is known"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRecord:
+    """A call as it is stored and listed. ``error``: why it did not run or failed."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    result: str
+    error: str
+    elapsed_ms: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The call as JSON."""
+        return {
+            "name": self.name,
+            "arguments": dict(self.arguments),
+            "result": self.result,
+            "error": self.error,
+            "elapsed_ms": self.elapsed_ms,
+        }
+
+
+class ToolLoop:
+    """One turn's talk between model and tools.
+
+    Args:
+        model: answers.
+        box: the tools that are offered; without any, this is one plain stream.
+        words: what the user typed, nothing else.
+        estimator: counts tokens.
+        budget: the prompt's budget.
+        left: tokens that the prompt left unused.
+        max_calls: calls that run in one turn.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        box: Toolbox | None,
+        *,
+        words: Sequence[str],
+        estimator: TokenEstimator,
+        budget: Budget,
+        left: int,
+        max_calls: int,
+    ) -> None:
+        self._model = model
+        self._box = box if box is not None and box.tools else None
+        self._words = words
+        self._estimator = estimator
+        self._budget = budget
+        self._room = budget.tool_results(left)
+        self._max_calls = max_calls
+        self.calls: list[ToolRecord] = []
+        """What was called, in order."""
+        self.usage = ChatUsage()
+        """All rounds together; ``prompt_tokens`` is the last round's."""
+        self.first_usage = ChatUsage()
+        """The first round's, which belongs to the prompt as it was assembled."""
+
+    def definitions(self) -> list[dict[str, object]]:
+        """What the first round offers."""
+        return self._box.definitions() if self._box else []
+
+    def run(
+        self, messages: Sequence[ChatMessage], **options: Any
+    ) -> Generator[ChatChunk | Stage | ToolStarted | ToolFinished | Warning_, None, None]:
+        """Streams the answer, with what happens in between. Closing it stops everything.
+
+        Args:
+            messages: the assembled prompt.
+            options: further arguments of ``ChatModel.stream``.
+
+        Raises:
+            ModelUnavailable: the model cannot be used.
+        """
+        talk = list(messages)
+        rounds_over = 0
+        while True:
+            offered = self.definitions() if rounds_over < 2 else []
+            text: list[str] = []
+            asked: list[ToolCall] = []
+            for item in self._round(talk, offered, options):
+                if isinstance(item, ChatChunk):
+                    text.append(item.text)
+                    asked += item.tool_calls
+                yield item
+            if not asked or self._box is None or not offered:
+                return
+            talk.append(ChatMessage("assistant", "".join(text), tuple(asked)))
+            if "".join(text).strip():
+                yield ChatChunk(text="\n\n")
+            over = len(self.calls) >= self._max_calls
+            rounds_over += over
+            for call in asked:
+                result = yield from self._call(self._box, call)
+                talk.append(ChatMessage("tool", self._fenced(result), tool_name=call.name))
+            yield Stage("prompt")
+
+    def _round(
+        self, talk: Sequence[ChatMessage], offered: list[dict[str, object]], options: Any
+    ) -> Iterator[ChatChunk | Warning_]:
+        try:
+            yield from self._stream(talk, offered, options)
+        except ModelUnavailable as error:
+            if not offered or "does not support tools" not in error.message:
+                raise
+            self._box = None
+            yield Warning_(f"{self._model.name} cannot call tools")
+            yield from self._stream(talk, [], options)
+
+    def _stream(
+        self, talk: Sequence[ChatMessage], offered: list[dict[str, object]], options: Any
+    ) -> Iterator[ChatChunk]:
+        stream = self._model.stream(talk, tools=offered, **options)
+        try:
+            for chunk in stream:
+                if chunk.usage is not None:
+                    self._add(chunk.usage)
+                yield chunk
+        finally:
+            close = getattr(stream, "close", None)
+            if close is not None:
+                close()
+
+    def _add(self, usage: ChatUsage) -> None:
+        if self.usage == ChatUsage():
+            self.first_usage = self.usage = usage
+            return
+        total = self.usage
+        self.usage = replace(
+            usage,
+            evaluated_tokens=total.evaluated_tokens + usage.evaluated_tokens,
+            answer_tokens=total.answer_tokens + usage.answer_tokens,
+            load_ms=total.load_ms + usage.load_ms,
+            prompt_ms=total.prompt_ms + usage.prompt_ms,
+            answer_ms=total.answer_ms + usage.answer_ms,
+        )
+
+    def _call(
+        self, box: Toolbox, call: ToolCall
+    ) -> Generator[Stage | ToolStarted | ToolFinished, None, str]:
+        """Runs one call; returns what the model is told."""
+        started = time.perf_counter()
+        arguments: Mapping[str, Any] = dict(call.arguments)
+        result, error = "", ""
+        try:
+            tool, arguments = self._checked(box, call)
+            refusal = box.policy.refusal(tool, arguments, self._words)
+            if refusal:
+                raise ToolError(refusal)
+            yield ToolStarted(tool.name, arguments)
+            result = yield from _in_thread(tool, arguments, box)
+        except ToolError as failure:
+            error = failure.message
+        record = ToolRecord(
+            call.name,
+            arguments,
+            clean(result),
+            clean(error),
+            round((time.perf_counter() - started) * 1000, 2),
+        )
+        if error != _OVER:
+            self.calls.append(record)
+        yield ToolFinished(record.name, record.result, record.error)
+        return f"error: {record.error}" if error else record.result
+
+    def _checked(self, box: Toolbox, call: ToolCall) -> tuple[Tool, dict[str, Any]]:
+        if len(self.calls) >= self._max_calls:
+            raise ToolError(_OVER)
+        tool = box.find(call.name)
+        arguments = tool.check(call.arguments)
+        if any(
+            done.name == call.name and not done.error and _same(done.arguments, arguments)
+            for done in self.calls
+        ):
+            raise ToolError("this call was made before; its result stands above")
+        return tool, arguments
+
+    def _fenced(self, result: str) -> str:
+        """The result as data, cut to what is left of the turn's budget for results."""
+        # One long result leaves something for the next call.
+        given = max(self._room * 3 // 4, _MIN_RESULT)
+        shown = self._estimator.cut(result, given) or "(the result is empty)"
+        self._room -= min(self._estimator.count(shown), self._room)
+        return fence(Fence.TOOL, [shown])
+
+
+def for_turn(app: App, prepared: Prepared, model: ChatModel) -> ToolLoop:
+    """The loop of a prepared turn.
+
+    Only what the user typed in this very message counts as their words: earlier ones may hold
+    what was piped or pasted from elsewhere.
+    """
+    request = prepared.request
+    typed = request.text if request.typed is None else request.typed
+    return ToolLoop(
+        model,
+        prepared.toolbox,
+        words=(clean(typed),),
+        estimator=app.estimator(model.name),
+        budget=prepared.budget,
+        left=prepared.prompt.left,
+        max_calls=app.config.tools.max_calls,
+    )
+
+
+def _in_thread(
+    tool: Tool, arguments: Mapping[str, Any], box: Toolbox
+) -> Generator[Stage, None, str]:
+    """Runs a tool where it cannot hold up the turn; gives the reader chances to cancel.
+
+    Raises:
+        ToolError: the tool failed, or took too long (its thread is left to end by itself).
+    """
+    outcome: list[str | ToolError] = []
+
+    def work() -> None:
+        try:
+            outcome.append(tool.call(arguments, box.context))
+        except ToolError as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=work, name=f"tool-{tool.name}", daemon=True)
+    thread.start()
+    deadline = time.monotonic() + MAX_SECONDS
+    while thread.is_alive() and time.monotonic() < deadline:
+        thread.join(_POLL_S)
+        if thread.is_alive():
+            yield Stage("tool")
+    if not outcome:
+        raise ToolError(f"{tool.name} took more than {MAX_SECONDS:g} s")
+    if isinstance(outcome[0], ToolError):
+        raise outcome[0]
+    return outcome[0]
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return json.dumps(one, sort_keys=True, default=str) == json.dumps(
+        other, sort_keys=True, default=str
+    )

@@ -1,0 +1,275 @@
+"""What tools may use, and which of them a turn offers to the model.
+
+The tools package imports no service; here the services are put behind the ports that it names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jarvis.errors import JarvisError
+from jarvis.llm.protocols import ChatModel
+from jarvis.security import injection, secrets
+from jarvis.security.text import clean_line
+from jarvis.tools import Effect, Tool, ToolContext, ToolError
+from jarvis.tools.policy import Asker, Consents, Policy, Verdict
+from jarvis.types import ChunkHit, EmbeddingModel, Filters, Memory, MemoryHit, MemoryState
+
+if TYPE_CHECKING:
+    from jarvis.retrieval import Query
+    from jarvis.services.app import App
+    from jarvis.services.budget import Budget
+    from jarvis.services.tokens import TokenEstimator
+    from jarvis.services.turns import TurnRequest
+    from jarvis.tools.registry import Registry
+
+DEFINITIONS = 0.4
+"""Share of the prompt that the definitions of tools may take. They stand before the history and
+never change within a session, so the server reads them once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow:
+    """A tool as ``jarvis tool list`` shows it. ``policy``: allow, ask or deny."""
+
+    name: str
+    effect: Effect
+    policy: Verdict
+    description: str
+    source: str
+    parameters: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """The tools of one turn, in the order in which they are offered."""
+
+    tools: tuple[Tool, ...]
+    policy: Policy
+    context: ToolContext
+    notes: tuple[str, ...] = field(default=())
+
+    def definitions(self) -> list[dict[str, object]]:
+        """The tools as the chat API takes them."""
+        return [tool.definition() for tool in self.tools]
+
+    def find(self, name: str) -> Tool:
+        """The offered tool of that name.
+
+        Raises:
+            ToolError: there is none; the message names those that there are.
+        """
+        for tool in self.tools:
+            if tool.name == name:
+                return tool
+        names = ", ".join(tool.name for tool in self.tools)
+        raise ToolError(f"there is no tool {name!r}; there are: {names}")
+
+
+def consents(app: App) -> Consents:
+    """What the user has allowed for good."""
+    return Consents(app.paths.state / "consents.json")
+
+
+def policy(app: App, asker: Asker | None = None) -> Policy:
+    """The policy of this user; ``asker`` None: nobody can answer."""
+    return Policy(app.config.tools, consents(app), asker)
+
+
+def registry(app: App) -> Registry:
+    """Every tool there is."""
+    from jarvis.tools.registry import Registry
+
+    return Registry.load(app.paths.user_tools)
+
+
+def rows(app: App) -> tuple[list[ToolRow], list[str]]:
+    """All tools with what the policy says of them, and what could not be loaded."""
+    found, rules = registry(app), policy(app)
+    listed = [
+        ToolRow(
+            tool.name,
+            tool.effect,
+            rules.standing(tool.effect),
+            tool.description,
+            tool.source,
+            {
+                name: str(schema.get("type", ""))
+                for name, schema in tool.parameters["properties"].items()
+            },
+        )
+        for tool in found
+    ]
+    return listed, found.problems
+
+
+def for_turn(
+    app: App,
+    request: TurnRequest,
+    model: ChatModel,
+    now: datetime,
+    estimator: TokenEstimator,
+    budget: Budget,
+) -> Toolbox | None:
+    """The tools of a turn; None where none are wanted or the model cannot call any."""
+    capabilities = model.info().capabilities
+    wanted = request.tools and request.schema is None and app.config.tools.enabled
+    # A server that tells nothing of capabilities is asked by trying.
+    if not wanted or (capabilities and "tools" not in capabilities):
+        return None
+    return open_box(
+        app,
+        now=now,
+        estimator=estimator,
+        budget=budget,
+        asker=request.confirm,
+        private=request.private,
+    )
+
+
+def open_box(
+    app: App,
+    *,
+    now: datetime,
+    estimator: TokenEstimator,
+    budget: Budget,
+    asker: Asker | None = None,
+    private: bool = False,
+) -> Toolbox:
+    """The tools that a turn offers: possible under the policy, useful here, within the budget.
+
+    Args:
+        now: the time that tools take for now, in the user's zone.
+        asker: puts questions to the user; None: nobody can answer.
+        private: nothing may be stored.
+    """
+    found, rules = registry(app), policy(app, asker)
+    useful = [
+        tool
+        for tool in rules.offered(found)
+        if not (tool.name == "read_file" and not app.config.tools.folders)
+        and not (tool.effect is Effect.WRITES and private)
+    ]
+    limit, used, kept = int(budget.total * DEFINITIONS), 0, []
+    for tool in useful:
+        used += estimator.count_messages((), [tool.definition()])
+        if used <= limit:
+            kept.append(tool)
+    return Toolbox(tuple(kept), rules, context(app, now, private=private), tuple(found.problems))
+
+
+def context(app: App, now: datetime, *, private: bool = False) -> ToolContext:
+    """The ports of this user's services."""
+    from jarvis.tools.network import Web
+
+    return ToolContext(
+        now=now,
+        memories=Memories(app, private),
+        documents=Documents(app),
+        web=Web(page_text),
+        folders=tuple(Path(folder) for folder in app.config.tools.folders),
+    )
+
+
+def run(app: App, name: str, arguments: object) -> str:
+    """Runs one tool for the user who names it; their command is their word.
+
+    Raises:
+        NotFound: there is no such tool.
+        ToolError: wrong arguments, or it failed.
+    """
+    tool = registry(app).get(name)
+    return tool.call(tool.check(arguments), context(app, datetime.now().astimezone()))
+
+
+class Memories:
+    """The ``MemoryPort`` over the memory service."""
+
+    def __init__(self, app: App, private: bool = False) -> None:
+        self._app = app
+        self._private = private
+
+    def remember(self, content: str) -> Memory:
+        """Stores a fact; what looks like a secret or an instruction is held for review."""
+        from dataclasses import replace
+
+        from jarvis.services import memory
+
+        if self._private:
+            raise ToolError("this conversation is private: nothing is stored")
+        new = memory.describe(clean_line(content))
+        if secrets.find(new.content):
+            new = replace(new, state=MemoryState.HELD, held_reason="it looks like a secret")
+        elif injection.looks_like_instruction(new.content):
+            new = replace(new, state=MemoryState.HELD, held_reason="it reads like an instruction")
+        return memory.add(self._app, [new]).added[0].memory
+
+    def recall(self, query: str, limit: int) -> Sequence[MemoryHit]:
+        """Finds facts by meaning and by words."""
+        question, model = _question(self._app, query)
+        return self._app.retriever.memories(
+            self._app.user.id, question, model, filters=Filters(), limit=limit
+        ).hits
+
+    def forget(self, memory_id: int) -> Memory:
+        """Forgets one fact, as ``jarvis memory forget`` does."""
+        from jarvis.services import forgetting, memory
+
+        if self._private:
+            raise ToolError("this conversation is private: nothing is changed")
+        before = memory.show(self._app, memory_id).memory
+        forgetting.forget(self._app, [memory_id])
+        return before
+
+
+class Documents:
+    """The ``DocumentPort`` over the retriever."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def search(self, query: str, limit: int) -> Sequence[ChunkHit]:
+        """Finds passages by meaning and by words."""
+        question, model = _question(self._app, query)
+        return self._app.retriever.chunks(
+            self._app.user.id, question, model, filters=Filters(), limit=limit
+        ).hits
+
+
+def _question(app: App, query: str) -> tuple[Query, EmbeddingModel | None]:
+    """The query with its vector, or without one where no embedding model answers."""
+    from jarvis.retrieval import Query
+
+    now = datetime.now().astimezone()
+    try:
+        vector, model = app.embedder().embed_query(query), app.embedding_model()
+    except JarvisError:
+        return Query(text=query, vector=None, now=now), None
+    return Query(text=query, vector=vector, now=now), model
+
+
+def page_text(body: bytes, media_type: str) -> str:
+    """The text that a reader of a web page sees, its headings and lists included.
+
+    Raises:
+        ToolError: it is no text.
+    """
+    from jarvis.ingest import encoding, html
+    from jarvis.ingest.model import Unreadable
+
+    charset = re.search(r"charset\s*=\s*[\"']?([\w-]+)", media_type, re.I)
+    try:
+        declared = charset[1] if charset else encoding.declared_charset(body)
+        text, _ = encoding.decode(body, declared)
+    except Unreadable as error:
+        raise ToolError(f"the page {error}") from error
+    if "html" not in media_type and not re.match(r"\s*<(?:!doctype html|html)\b", text, re.I):
+        return text
+    blocks, title = html.blocks(text, main_only=True)
+    parts = [title, *(block.text for block in blocks if block.text != title)]
+    return "\n\n".join(part for part in parts if part)
