@@ -76,17 +76,20 @@ def _silent(_message: str) -> None:
     return
 
 
-def ensure_running(paths: Paths, *, progress: Callable[[str], None] = _silent) -> Address:
+def ensure_running(
+    paths: Paths, *, progress: Callable[[str], None] = _silent, idle_hours: float = 12.0
+) -> Address:
     """Starts the embedded server if it does not run, makes it first if need be.
 
-    Safe to call from many processes at once. ``progress`` gets short sentences for people.
+    Safe to call from many processes at once. ``progress`` gets short sentences for people. A
+    server that it starts is stopped after ``idle_hours`` without a connection (0: never).
 
     Raises:
         DatabaseUnavailable: it cannot be made or started; the message says why.
     """
     from jarvis.postgres import supervisor
 
-    return supervisor.ensure_running(paths, progress=progress)
+    return supervisor.ensure_running(paths, progress=progress, idle_hours=idle_hours)
 
 
 def stop(paths: Paths, *, progress: Callable[[str], None] = _silent) -> bool:

@@ -36,19 +36,26 @@ from jarvis.postgres.process import Answer
 Progress = Callable[[str], None]
 
 
-def ensure_running(paths: Paths, *, progress: Progress, major: int | None = None) -> Address:
+def ensure_running(
+    paths: Paths, *, progress: Progress, idle_hours: float = 12.0, major: int | None = None
+) -> Address:
     """See :func:`jarvis.postgres.ensure_running`. ``major``: that version instead of the newest."""
     owner = account.ensure(progress)
     place = _prepare(paths, owner)
     with _lock(place, progress):
         newest = programs.for_user(programs.find(major), owner.uid)
-        _come_up(place, owner, newest, paths, progress)
+        started = _come_up(place, owner, newest, paths, progress)
+    if started is not None:
+        from jarvis.postgres import idle
+
+        idle.spawn(paths, started, idle_hours)
     return address(paths)
 
 
 def _come_up(
     place: Layout, owner: Account, newest: programs.Binaries, paths: Paths, progress: Progress
-) -> None:
+) -> int | None:
+    """Makes the server run; its process id if it was started now."""
     clusters = place.clusters()
     present = max(clusters, default=None)
     if present is not None and present > newest.major:
@@ -64,7 +71,7 @@ def _come_up(
     wanted = Record(str(newest.bin), newest.version, place.run, 0)
     if (pid := process.running(target.data)) is not None:
         if Record.read(place).same_server(wanted) and process.ask(place.run) is Answer.READY:
-            return
+            return None
         progress("restarting the database: it was started by another installation")
         target.stop(pid, progress)
     fresh = present is None
@@ -82,6 +89,7 @@ def _come_up(
         from jarvis.postgres import upgrade
 
         upgrade.discard_old(place, newest.major)
+    return pid
 
 
 def _furnish(target: Cluster) -> None:

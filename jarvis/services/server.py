@@ -43,7 +43,9 @@ def start(database: Database, paths: Paths) -> ServerStatus:
     """
     if database.embedded:
         # Not only when nothing answers: this also replaces a server of older programs.
-        postgres.ensure_running(paths, progress=database.progress)
+        postgres.ensure_running(
+            paths, progress=database.progress, idle_hours=database.settings.idle_hours
+        )
     database.open()
     return status(database, paths)
 

@@ -210,7 +210,11 @@ class Database:
             except DatabaseUnavailable:
                 if not self.embedded:
                     raise
-                postgres.ensure_running(self.paths, progress=self.progress)
+                postgres.ensure_running(
+                    self.paths,
+                    progress=self.progress,
+                    idle_hours=self.settings.idle_hours,
+                )
                 connection = self._connect()
             try:
                 self._migrate(connection)

@@ -316,6 +316,32 @@ def test_stopped_when_idle_and_only_then(server: Paths, monkeypatch: pytest.Monk
     assert not postgres.status(server).running
 
 
+def test_the_process_that_watches_ends_with_the_server(home: Home, tmp_path: Path) -> None:
+    paths = home(tmp_path / "home")
+    # A quarter of a second: it looks about every 30 ms, and needs two looks a quarter apart.
+    postgres.ensure_running(paths, idle_hours=0.25 / 3600)
+    deadline = time.monotonic() + 60
+    while postgres.status(paths).running:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    postgres.ensure_running(paths)
+    watchers = _watchers(pid_of(paths))
+    assert len(watchers) == 1
+    postgres.stop(paths)
+    while _watchers(0) & watchers:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def _watchers(server: int) -> set[int]:
+    """The processes that watch ``server`` (0: any)."""
+    listing = subprocess.run(
+        ["ps", "-ww", "-A", "-o", "pid=,command="], capture_output=True, text=True, check=True
+    )
+    mark = f"jarvis.postgres.idle {server or ''}"
+    return {int(line.split()[0]) for line in listing.stdout.splitlines() if mark in line}
+
+
 def _wait_until_alone(paths: Paths) -> None:
     with connect(paths) as connection:
         for _ in range(100):
