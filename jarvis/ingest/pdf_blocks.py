@@ -126,7 +126,9 @@ def _parted(before: Line, after: Line, group: list[Line], pitch: float, style: S
         return False
     if abs(step) < 0.5 * size:  # the same row: a superscript, or the next cell of a table
         return False
-    if step < 0 or step > max(1.35 * pitch, 1.1 * size):
+    larger = min(before.height, after.height) >= 1.15 * style.height
+    # Headings of several lines are set wider than the text.
+    if step < 0 or step > max(1.35 * pitch, (1.5 if larger else 1.1) * size):
         return True
     big, small = max(before.height, after.height), min(before.height, after.height)
     if big > 1.15 * small and len(before.text) > 2 and len(after.text) > 2:
