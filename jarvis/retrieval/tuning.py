@@ -20,3 +20,48 @@ LENGTH: Final = {"memory": 0.3, "turn": 0.1, "chunk": 0.4}
 USUAL_LENGTH: Final = {"memory": 10.0, "turn": 30.0, "chunk": 250.0}
 """Content words of a text that is neither short nor long, where BM25 has the store's mean. A
 fixed one keeps stored weights true for ever; with a small b it costs nothing measurable."""
+
+FUSION: Final = {"memory": (2.0, 1.0), "turn": (5.0, 1.5), "chunk": (5.0, 1.0)}
+"""Reciprocal rank fusion's k, and the weight of the words' rank against 1 for the meaning's.
+
+With the usual k of 60 the top of both lists hardly counts more than their middle: R@5 falls by
+seven points. A memory is one sentence, in which meaning and words are equally good witnesses; the
+words of a turn's neighbourhood say more than its vector.
+"""
+
+OVERFETCH: Final = 3
+"""Candidates per arm, as a multiple of the results that are wanted."""
+
+MAX_CANDIDATES: Final = 50
+"""Candidates per arm at most, unless more results than that are wanted."""
+
+MIN_CANDIDATES: Final = 20
+"""Candidates per arm at least: fusion needs lists that can meet."""
+
+MAX_RESULTS: Final = 1_000
+"""Results of one search at most."""
+
+MAX_QUESTION_TERMS: Final = 48
+"""Terms of a question that are scored: those that are in the fewest rows."""
+
+COMMON: Final = 0.05
+"""Share of the rows above which a term does not make a row a candidate, only scores it."""
+
+MATCHED: Final = 0.55
+"""Share of the question's idf that a row must hold to pass the gate by words. With half of it,
+questions about other people pass more often, by common verbs alone."""
+
+GENERAL: Final = 0.42
+"""How far from the calibrated cosine to 1 a question that is not about the user must reach."""
+
+UNKNOWN_NAME: Final = 0.52
+"""The same for a question that names somebody who is in no row."""
+
+MAX_WEIGHT: Final = 0.25
+"""How far importance or recency may move a score, whatever the configuration says."""
+
+HALF_LIFE_DAYS: Final = 90.0
+"""Age at which a row is neither young nor old."""
+
+DATE: Final = 1.25
+"""What a row is worth more that belongs to the time which the question names."""

@@ -1,0 +1,70 @@
+"""Whether two found texts say the same, so that only the better one is shown.
+
+Similarity of vectors cannot tell ("tea over coffee" and "coffee over tea" have a cosine of
+0.996), so the words decide: nearly the same content words in the same order, with the same
+numbers, names and negation. In doubt both are kept.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+
+from jarvis.retrieval.words import content_words, words
+
+SAME_WORDS = 0.8
+"""Share of content words (of both texts together) that two texts must have in common."""
+
+LONGEST = 200
+"""Content words that are compared; what agrees so far and goes on equally is equal."""
+
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|none|nobody|nothing|nowhere|neither|nor|without|cannot|stopped|quit|"
+    r"longer|anymore|un\w+|dis\w+|hates?|hated)\b|n't\b",
+    re.I,
+)
+_NUMBER = re.compile(
+    r"\d+(?:[.,:/-]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
+    r"twenty|thirty|forty|fifty|hundred|thousand|million|first|second|third|half|twice)\b",
+    re.I,
+)
+_SUBJECT = frozenset({"user"})
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What is compared of a text."""
+
+    content: tuple[str, ...]
+    numbers: tuple[str, ...]
+    negations: tuple[str, ...]
+    whole: str
+
+
+def statement(text: str, language: str) -> Statement:
+    """Takes a text apart."""
+    found = [word for word in content_words(text, language) if word not in _SUBJECT]
+    plain = text.replace("’", "'").casefold()
+    return Statement(
+        content=tuple(found[:LONGEST]),
+        numbers=tuple(sorted(_NUMBER.findall(plain))),
+        negations=tuple(sorted(_NEGATION.findall(plain))),
+        whole=" ".join(words(text, language)) if len(text) < 10_000 else text,
+    )
+
+
+def same(first: Statement, second: Statement) -> bool:
+    """Whether the two say the same."""
+    if first.whole == second.whole:
+        return True
+    if first.numbers != second.numbers or first.negations != second.negations:
+        return False
+    ours, theirs = set(first.content), set(second.content)
+    common = ours & theirs
+    if not common or len(common) < SAME_WORDS * len(ours | theirs):
+        return False
+    # Whose the words are shows in their order: "tea over coffee", "coffee over tea".
+    left = [word for word in first.content if word in common]
+    right = [word for word in second.content if word in common]
+    return left == right or difflib.SequenceMatcher(None, left, right).ratio() > 0.95

@@ -1,0 +1,51 @@
+"""What a search is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from jarvis.types import Vector
+
+HitT = TypeVar("HitT")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question, embedded once for every search.
+
+    Attributes:
+        text: its words; may be empty.
+        vector: its embedding; None: search by words alone.
+        now: the time that "last week" is counted from, aware.
+    """
+
+    text: str
+    vector: Vector | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Results(Generic[HitT]):
+    """What a search found.
+
+    Attributes:
+        hits: best first.
+        dropped: what was among the candidates and why it is no hit: ``id``, ``content``,
+            ``reason`` and the terms of its score.
+        notes: what a person should know about this search (no vector, no index …).
+        gate: the thresholds that were applied, and why.
+    """
+
+    hits: tuple[HitT, ...] = ()
+    dropped: tuple[dict[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    gate: dict[str, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[HitT]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)

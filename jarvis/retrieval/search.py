@@ -1,0 +1,438 @@
+"""One search for memories, past turns and passages: two arms, fused by rank, then the gate."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jarvis.errors import UsageError
+from jarvis.retrieval import collapse, dates, gate, terms, tuning
+from jarvis.retrieval.index import check_vector
+from jarvis.retrieval.query import Query, Results
+from jarvis.store import search as store
+from jarvis.store import vectors
+from jarvis.store.search import Candidate
+from jarvis.store.vectors import Kind
+from jarvis.types import (
+    ChunkHit,
+    EmbeddingModel,
+    Filters,
+    Memory,
+    MemoryHit,
+    MemorySource,
+    MemoryState,
+    MemoryType,
+    Role,
+    TurnHit,
+)
+
+if TYPE_CHECKING:
+    from jarvis.config import RetrievalSettings
+    from jarvis.store.database import Connection, Database
+
+HitT = TypeVar("HitT")
+
+LANGUAGE_SECONDS = 60.0
+"""How long a user's language is remembered before it is read again."""
+
+NO_FILTERS = Filters()
+
+
+@dataclass(slots=True)
+class _Scored:
+    """A candidate on its way to a hit."""
+
+    candidate: Candidate
+    explanation: dict[str, Any]
+    score: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """The words of a question as this user's store knows them."""
+
+    text: str
+    language: str
+    words: Mapping[int, str]
+    weights: Mapping[int, float]
+    rare: Sequence[int]
+    holding: Mapping[str, int]
+
+
+class Retriever:
+    """Finds what is stored. Safe to use from several threads.
+
+    Args:
+        database: where it is stored.
+        settings: weights of importance and recency, a fixed threshold where one is set.
+    """
+
+    def __init__(self, database: Database, settings: RetrievalSettings) -> None:
+        self.database = database
+        self.settings = settings
+        self._languages: dict[int, tuple[float, str]] = {}
+
+    def memories(
+        self,
+        user_id: int,
+        query: Query,
+        model: EmbeddingModel | None,
+        *,
+        filters: Filters = NO_FILTERS,
+        limit: int,
+        gate: bool = True,
+        explain: bool = False,
+        min_similarity: float | None = None,
+        collapse: bool = True,
+    ) -> Results[MemoryHit]:
+        """Facts about the user.
+
+        Args:
+            user_id: whose.
+            query: the question.
+            model: what made its vector; rows of other models are found by words.
+            filters: applied inside both arms.
+            limit: results, 1 … 1,000.
+            gate: whether only what passes the gate is a hit; otherwise everything is, best
+                first, and the explanation says what the gate would have done.
+            explain: whether ``dropped`` and each hit's ``explanation`` are filled.
+            min_similarity: a cosine that every hit must reach.
+            collapse: whether what says the same as a better hit is left out.
+
+        Raises:
+            UsageError: the limit is out of range.
+            ModelUnavailable: the vector is none of the model's.
+        """
+        return self._search(
+            "memory", user_id, query, model, filters, limit, gate, explain, min_similarity,
+            collapse, _memory_hit,
+        )  # fmt: skip
+
+    def turns(
+        self,
+        user_id: int,
+        query: Query,
+        model: EmbeddingModel | None,
+        *,
+        filters: Filters = NO_FILTERS,
+        limit: int,
+        gate: bool = True,
+        explain: bool = False,
+        min_similarity: float | None = None,
+        collapse: bool = True,
+    ) -> Results[TurnHit]:
+        """What the user said in the past, each with the answer to it. See ``memories``."""
+        return self._search(
+            "turn", user_id, query, model, filters, limit, gate, explain, min_similarity,
+            collapse, _turn_hit,
+        )  # fmt: skip
+
+    def chunks(
+        self,
+        user_id: int,
+        query: Query,
+        model: EmbeddingModel | None,
+        *,
+        filters: Filters = NO_FILTERS,
+        limit: int,
+        gate: bool = True,
+        explain: bool = False,
+        min_similarity: float | None = None,
+        collapse: bool = True,
+    ) -> Results[ChunkHit]:
+        """Passages of documents. See ``memories``."""
+        return self._search(
+            "chunk", user_id, query, model, filters, limit, gate, explain, min_similarity,
+            collapse, _chunk_hit,
+        )  # fmt: skip
+
+    def _search(
+        self,
+        kind: Kind,
+        user_id: int,
+        query: Query,
+        model: EmbeddingModel | None,
+        filters: Filters,
+        limit: int,
+        gated: bool,
+        explain: bool,
+        min_similarity: float | None,
+        collapsing: bool,
+        make_hit: Callable[[_Scored, int], HitT],
+    ) -> Results[HitT]:
+        check_limit(limit)
+        vector = query.vector if model is not None else None
+        if vector is not None and model is not None:
+            check_vector(vector, model)
+        period = dates.find(query.text, query.now)
+        with self.database.connection() as connection:
+            question = self._question(connection, kind, user_id, query.text)
+            if vector is None and not question.weights:
+                return Results(notes=("there is nothing to search for",))
+            request = store.Request(
+                user_id=user_id,
+                vector=vector,
+                model=model,
+                weights=question.weights,
+                rare=question.rare,
+                filters=_within(kind, filters, period, query.text),
+                valid_in=(period.start, period.end) if period is not None else None,
+                limit=_candidates_wanted(limit),
+            )
+            found, how = store.candidates(connection, kind, request)
+        scored = self._fuse(kind, found, question, query.now, period)
+        threshold = model.threshold if model is not None else None
+        rule = gate.make(
+            query.text, question.language, threshold, self.settings.min_similarity, question.holding
+        )
+        for entry in scored:
+            _judge(entry, rule, question, gated, min_similarity)
+        if collapsing:
+            _collapse(scored, question.language, limit)
+        hits = [entry for entry in scored if not entry.reason]
+        for entry in hits[limit:]:
+            entry.reason = f"more than {limit} were found"
+        dropped = [entry for entry in scored if entry.reason] if explain else []
+        return Results(
+            hits=tuple(make_hit(entry, rank) for rank, entry in enumerate(hits[:limit], 1)),
+            dropped=tuple(_dropped(entry) for entry in dropped),
+            notes=_notes(how, period),
+            gate=rule.describe(),
+        )
+
+    def _question(self, connection: Connection, kind: Kind, user_id: int, text: str) -> _Question:
+        language = self._language(connection, user_id)
+        words = terms.question(user_id, text, language)
+        if not words:
+            return _Question(text, language, {}, {}, (), {})
+        counted = store.statistics(connection, kind, user_id, list(words))
+        by_rarity = sorted(words, key=lambda term: (counted.holding[term], term))
+        asked = by_rarity[: tuning.MAX_QUESTION_TERMS]
+        weights = {term: terms.idf(counted.total, counted.holding[term]) for term in asked}
+        limit = max(1.0, tuning.COMMON * counted.total)
+        present = [term for term in asked if counted.holding[term]]
+        rare = [term for term in present if counted.holding[term] <= limit]
+        return _Question(
+            text=text,
+            language=language,
+            words=words,
+            weights=weights,
+            rare=rare,
+            holding={words[term]: counted.holding[term] for term in words},
+        )
+
+    def _language(self, connection: Connection, user_id: int) -> str:
+        known = self._languages.get(user_id)
+        if known is not None and time.monotonic() < known[0]:
+            return known[1]
+        language = vectors.language(connection, user_id)
+        self._languages[user_id] = (time.monotonic() + LANGUAGE_SECONDS, language)
+        return language
+
+    def _fuse(
+        self,
+        kind: Kind,
+        found: Sequence[Candidate],
+        question: _Question,
+        now: datetime,
+        period: dates.Period | None,
+    ) -> list[_Scored]:
+        """Reciprocal rank fusion, weighted by importance and recency; best first."""
+        k, words_weight = tuning.FUSION[kind]
+        best = (1 + words_weight) / (k + 1)
+        meaning = _ranks(found, lambda candidate: candidate.meaning)
+        words = _ranks(found, lambda candidate: candidate.words or None)
+        scored = []
+        for candidate in found:
+            by_meaning, by_words = meaning.get(candidate.id), words.get(candidate.id)
+            explanation: dict[str, Any] = {
+                "similarity": _rounded(candidate.similarity),
+                "meaning_rank": by_meaning,
+                "bm25": round(candidate.words, 3),
+                "words_rank": by_words,
+                "words": sorted(question.words[term] for term in candidate.matched),
+            }
+            parts = words_weight / (k + by_words) if by_words else 0.0
+            if by_meaning:
+                parts += 1 / (k + by_meaning)
+            elif candidate.meaning is None and by_words:
+                # Without a vector (not embedded yet) its words speak for its meaning too.
+                parts += 1 / (k + by_words)
+            fused = parts / best
+            factors = self._factors(kind, candidate, now, period)
+            explanation["fused"] = round(fused, 4)
+            explanation |= {name: round(factor, 3) for name, factor in factors.items()}
+            scored.append(_Scored(candidate, explanation, fused * math.prod(factors.values())))
+        scored.sort(key=lambda entry: (-entry.score, entry.candidate.id))
+        return scored
+
+    def _factors(
+        self, kind: Kind, candidate: Candidate, now: datetime, period: dates.Period | None
+    ) -> dict[str, float]:
+        """What moves a score, each within its bounds around 1."""
+        row, factors = candidate.row, {}
+        if kind == "memory" and self.settings.importance_weight:
+            weight = min(self.settings.importance_weight, tuning.MAX_WEIGHT)
+            factors["importance"] = 1 + weight * (2 * row["importance"] - 1)
+        if kind != "chunk" and self.settings.recency_weight:
+            weight = min(self.settings.recency_weight, tuning.MAX_WEIGHT)
+            days = max(0.0, (now - row["created_at"]).total_seconds() / 86_400)
+            factors["recency"] = 1 + weight * (2 * 0.5 ** (days / tuning.HALF_LIFE_DAYS) - 1)
+        if period is not None and kind != "chunk":
+            factors["date"] = _date_factor(row, period)
+        return factors
+
+
+def check_limit(limit: int) -> None:
+    """Refuses a number of results that cannot be meant.
+
+    Raises:
+        UsageError: it is not 1 … 1,000.
+    """
+    if not 1 <= limit <= tuning.MAX_RESULTS:
+        raise UsageError(
+            f"the number of results must be 1 to {tuning.MAX_RESULTS:,}, not {limit:,}",
+            "give another -k",
+        )
+
+
+def _candidates_wanted(limit: int) -> int:
+    return max(
+        limit,
+        tuning.MIN_CANDIDATES,
+        min(tuning.OVERFETCH * limit, tuning.MAX_CANDIDATES),
+    )
+
+
+def _within(kind: Kind, filters: Filters, period: dates.Period | None, text: str) -> Filters:
+    """A question about what was said at a time looks at what was said at that time."""
+    if kind != "turn" or period is None or filters.since is not None or filters.until is not None:
+        return filters
+    if not dates.asks_about_talk(text):
+        return filters
+    return Filters(since=period.start, until=period.end, exclude_session=filters.exclude_session)
+
+
+def _ranks(
+    found: Sequence[Candidate], value: Callable[[Candidate], float | None]
+) -> dict[int, int]:
+    """Rank of each candidate that has the value, 1 for the largest; equal ones by id."""
+    having = [(value(candidate), candidate.id) for candidate in found]
+    ordered = sorted((-score, owner) for score, owner in having if score is not None)
+    return {owner: rank for rank, (_, owner) in enumerate(ordered, 1)}
+
+
+def _judge(
+    entry: _Scored,
+    rule: gate.Gate,
+    question: _Question,
+    gated: bool,
+    min_similarity: float | None,
+) -> None:
+    """Notes what the gate says, and drops what does not pass where that matters."""
+    candidate = entry.candidate
+    share = gate.matched_share(candidate.matched, question.weights)
+    rare = bool(candidate.matched & set(question.rare))
+    by_meaning = candidate.similarity is not None and candidate.similarity >= rule.cosine
+    by_words = rare and share >= rule.matched
+    passed = [name for name, yes in (("meaning", by_meaning), ("words", by_words)) if yes]
+    entry.explanation["matched"] = round(share, 3)
+    entry.explanation["gate"] = " and ".join(passed) or "closed"
+    if min_similarity is not None and (candidate.similarity or -1.0) < min_similarity:
+        entry.reason = f"similarity below {min_similarity:g}"
+    elif gated and not passed:
+        near = "no vector" if candidate.similarity is None else f"{candidate.similarity:.2f}"
+        entry.reason = (
+            f"gate: cosine {near} under {rule.cosine:.2f} ({rule.reason}), {share:.0%} of the"
+            f" question's words{'' if rare else ', none of them rare'}"
+        )
+
+
+def _collapse(scored: list[_Scored], language: str, limit: int) -> None:
+    """Drops what says the same as a better one, among as many as can matter."""
+    kept: list[tuple[_Scored, collapse.Statement]] = []
+    for entry in scored:
+        if entry.reason:
+            continue
+        if len(kept) > limit:
+            break
+        statement = collapse.statement(entry.candidate.row["content"], language)
+        for better, other in kept:
+            if collapse.same(statement, other):
+                entry.reason = f"says the same as {better.candidate.id}"
+                break
+        else:
+            kept.append((entry, statement))
+
+
+def _date_factor(row: Mapping[str, Any], period: dates.Period) -> float:
+    """More for what belongs to the time that the question names, less for what surely does not."""
+    start, end = row.get("valid_from_at"), row.get("valid_to_at")
+    if start is None and end is None:
+        return tuning.DATE if period.contains(row["created_at"]) else 1.0
+    if row.get("type") == MemoryType.EVENT and end is None and start is not None:
+        touches = period.contains(start)
+    else:
+        touches = period.overlaps(start or row["created_at"], end)
+    return tuning.DATE if touches else 1 / tuning.DATE
+
+
+def _notes(how: str, period: dates.Period | None) -> tuple[str, ...]:
+    notes = []
+    if how == "none":
+        notes.append("searched by words only")
+    elif ": " in how:
+        notes.append(f"searched without an index ({how.partition(': ')[2]})")
+    if period is not None:
+        notes.append(f"preferring {period.describe()}")
+    return tuple(notes)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _dropped(entry: _Scored) -> dict[str, Any]:
+    return {
+        "id": entry.candidate.id,
+        "content": entry.candidate.row["content"],
+        "reason": entry.reason,
+        "score": round(entry.score, 4),
+        **entry.explanation,
+    }
+
+
+def _common(entry: _Scored, rank: int) -> dict[str, Any]:
+    return {
+        "similarity": _rounded(entry.candidate.similarity),
+        "score": round(entry.score, 4),
+        "rank": rank,
+        "explanation": entry.explanation,
+    }
+
+
+def _memory_hit(entry: _Scored, rank: int) -> MemoryHit:
+    row = dict(entry.candidate.row)
+    row["type"] = MemoryType(row["type"])
+    row["state"] = MemoryState(row["state"])
+    row["source"] = MemorySource(row["source"])
+    return MemoryHit(memory=Memory(id=entry.candidate.id, **row), **_common(entry, rank))
+
+
+def _turn_hit(entry: _Scored, rank: int) -> TurnHit:
+    row = dict(entry.candidate.row)
+    row["role"] = Role(row["role"])
+    return TurnHit(id=entry.candidate.id, **row, **_common(entry, rank))
+
+
+def _chunk_hit(entry: _Scored, rank: int) -> ChunkHit:
+    row = dict(entry.candidate.row)
+    for unused in ("ordinal", "created_at"):
+        row.pop(unused)
+    row["start"], row["end"] = row.pop("start_char"), row.pop("end_char")
+    return ChunkHit(id=entry.candidate.id, **row, **_common(entry, rank))

@@ -1,0 +1,414 @@
+"""The queries of the search: statistics of a question's words, and candidates of both arms.
+
+One statement finds the candidates of both arms, joins them, and gives for each its exact cosine
+and its BM25 score, so that ranks can be made on the client. Filters stand inside both arms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, LiteralString
+
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from jarvis.store.database import Connection
+from jarvis.store.vectors import (
+    MAX_INDEXED_DIMENSIONS,
+    TERM_SPACE,
+    Kind,
+    compose,
+    sparse_text,
+    vector_text,
+)
+from jarvis.types import EmbeddingModel, Filters, MemoryState, Vector
+
+EXACT_ROWS = 5_000
+"""When a filter leaves at most so many rows, comparing each is faster than an index that has to
+skip the others, and misses nothing."""
+
+EF_SEARCH = 100
+"""Candidates that the HNSW index keeps while it searches (pgvector's default is 40)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What is known of a question's terms: rows of the user, and rows that hold each term."""
+
+    total: int
+    holding: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What both arms need.
+
+    Attributes:
+        weights: idf of each of the question's terms.
+        rare: the terms that make a row a candidate.
+        limit: candidates per arm.
+        valid_in: a time that the question names: superseded memories that held then are
+            searched too, where active ones are.
+    """
+
+    user_id: int
+    vector: Vector | None
+    model: EmbeddingModel | None
+    weights: Mapping[int, float]
+    rare: Sequence[int]
+    filters: Filters
+    limit: int
+    valid_in: tuple[datetime, datetime] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A row that an arm found.
+
+    ``meaning`` is the cosine that ranks it (a turn's best key), ``similarity`` the cosine of the
+    text itself; both None without a vector. ``words`` is its BM25 score, ``matched`` the terms
+    of the question that it holds. ``row`` holds the columns that a hit needs.
+    """
+
+    id: int
+    meaning: float | None
+    similarity: float | None
+    words: float
+    matched: frozenset[int]
+    row: dict[str, Any] = field(default_factory=dict)
+
+
+def statistics(
+    connection: Connection, kind: Kind, user_id: int, terms: Sequence[int]
+) -> Statistics:
+    """Counts for BM25: what the worker counted, and for the rest the rows as they are now."""
+    rows = connection.execute(
+        compose(
+            kind,
+            """
+            SELECT 0, coalesce(
+                (SELECT total FROM term_statistics WHERE user_id = %(user)s AND kind = %(kind)s),
+                (SELECT count(*) FROM {terms} WHERE user_id = %(user)s {keyed}))
+            UNION ALL
+            SELECT q.term, coalesce(
+                (SELECT f.total FROM term_frequencies f
+                 WHERE f.user_id = %(user)s AND f.kind = %(kind)s AND f.term = q.term),
+                (SELECT count(*) FROM {terms} t
+                 WHERE t.user_id = %(user)s AND t.terms @> ARRAY[q.term]))
+            FROM unnest(%(terms)s::int[]) AS q (term)
+            """,
+            keyed=sql.SQL("AND weights IS NOT NULL") if kind == "turn" else sql.SQL(""),
+        ),
+        {"user": user_id, "kind": kind, "terms": list(terms)},
+    ).fetchall()
+    counts: dict[int, int] = dict(rows)
+    total = counts.pop(0, 0)
+    return Statistics(total, counts)
+
+
+# --- filters ----------------------------------------------------------------------------------
+
+
+def _memory_filter(filters: Filters) -> Iterator[LiteralString]:
+    if filters.states:
+        yield (
+            "(o.state = ANY(%(states)s) OR (%(then)s::timestamptz IS NOT NULL"
+            " AND o.state = 'superseded' AND coalesce(o.valid_from, o.created_at) < %(then_end)s"
+            " AND o.valid_to > %(then)s))"
+        )
+    if filters.types:
+        yield "o.type = ANY(%(types)s)"
+    if filters.category is not None:
+        yield "lower(o.category) = lower(%(category)s)"
+    if filters.min_importance is not None:
+        yield "o.importance >= %(min_importance)s"
+    if filters.min_confidence is not None:
+        yield "o.confidence >= %(min_confidence)s"
+    if filters.since is not None:
+        yield "o.created_at >= %(since)s"
+    if filters.until is not None:
+        yield "o.created_at < %(until)s"
+    if filters.at is not None:
+        yield "coalesce(o.valid_from, o.created_at) <= %(at)s"
+        yield "(o.valid_to IS NULL OR o.valid_to > %(at)s)"
+
+
+def _turn_filter(filters: Filters) -> Iterator[LiteralString]:
+    yield "o.role = 'user'"
+    yield "NOT o.barred"
+    if filters.exclude_session is not None:
+        yield "o.session_id <> %(exclude_session)s"
+    if filters.since is not None:
+        yield "o.created_at >= %(since)s"
+    if filters.until is not None:
+        yield "o.created_at < %(until)s"
+
+
+def _chunk_filter(filters: Filters) -> Iterator[LiteralString]:
+    if filters.document_id is not None:
+        yield "o.document_id = %(document_id)s"
+    if filters.since is not None or filters.until is not None:
+        yield (
+            "EXISTS (SELECT FROM documents d WHERE d.user_id = o.user_id AND d.id = o.document_id"
+            " AND (%(since)s::timestamptz IS NULL OR d.created_at >= %(since)s)"
+            " AND (%(until)s::timestamptz IS NULL OR d.created_at < %(until)s))"
+        )
+
+
+def _filter(kind: Kind, filters: Filters) -> sql.SQL:
+    make = {"memory": _memory_filter, "turn": _turn_filter, "chunk": _chunk_filter}[kind]
+    parts = list(make(filters))
+    return sql.SQL(" AND ".join(parts) or "true")
+
+
+def _is_selective(kind: Kind, filters: Filters) -> bool:
+    """Whether the filters may leave few rows."""
+    if filters.since is not None or filters.until is not None:
+        return True
+    if kind == "chunk":
+        return filters.document_id is not None
+    if kind == "turn":
+        return False
+    return bool(
+        filters.types
+        or filters.category is not None
+        or filters.min_importance is not None
+        or filters.min_confidence is not None
+        or filters.at is not None
+        or MemoryState.ACTIVE not in filters.states
+    )
+
+
+def _parameters(
+    filters: Filters, valid_in: tuple[datetime, datetime] | None = None
+) -> dict[str, Any]:
+    states = list(filters.states)
+    if filters.at is not None and states == [MemoryState.ACTIVE]:
+        states.append(MemoryState.SUPERSEDED)
+    if MemoryState.ACTIVE not in states or filters.at is not None:
+        valid_in = None
+    then, then_end = valid_in or (None, None)
+    return {
+        "then": then,
+        "then_end": then_end,
+        "states": [state.value for state in states],
+        "types": [type_.value for type_ in filters.types],
+        "category": filters.category,
+        "min_importance": filters.min_importance,
+        "min_confidence": filters.min_confidence,
+        "since": filters.since,
+        "until": filters.until,
+        "at": filters.at,
+        "exclude_session": filters.exclude_session,
+        "document_id": filters.document_id,
+    }
+
+
+# --- the dense arm ----------------------------------------------------------------------------
+
+
+def index_name(kind: Kind, model_id: int) -> str:
+    """The name of the HNSW index over one kind's vectors of one model."""
+    return f"{kind}_vectors_of_model_{model_id}"
+
+
+def has_index(connection: Connection, kind: Kind, model_id: int) -> bool:
+    """Whether the index is there and complete."""
+    row = connection.execute(
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)",
+        (index_name(kind, model_id),),
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def few_rows(connection: Connection, kind: Kind, user_id: int, filters: Filters) -> bool:
+    """Whether at most ``EXACT_ROWS`` rows of the user pass the filters."""
+    row = connection.execute(
+        compose(
+            kind,
+            "SELECT count(*) FROM (SELECT FROM {owners} o WHERE o.user_id = %(user)s"
+            " AND {filter} LIMIT {most}) AS some",
+            filter=_filter(kind, filters),
+            most=sql.Literal(EXACT_ROWS + 1),
+        ),
+        _parameters(filters) | {"user": user_id},
+    ).fetchone()
+    return row is not None and row[0] <= EXACT_ROWS
+
+
+def _dense(kind: Kind, request: Request, indexed: bool) -> sql.Composed:
+    """The nearest rows by vector, as (id, meaning)."""
+    assert request.model is not None  # noqa: S101 -- asked for with a vector only
+    dimensions = request.model.dimensions
+    order: sql.Composable
+    if indexed:
+        halfvec = sql.SQL("halfvec({})").format(sql.Literal(dimensions))
+        order = sql.SQL("v.embedding::{0} <=> %(vector)s::{0}").format(halfvec)
+    else:
+        order = sql.SQL("v.embedding <=> %(vector)s::vector")
+    # A turn has up to two keys here: fetch as many more, then keep the better.
+    limit = request.limit * (2 if kind == "turn" else 1)
+    return compose(
+        kind,
+        """
+        SELECT v.{owner_id} AS id
+        FROM {vectors} v JOIN {owners} o ON o.user_id = v.user_id AND o.id = v.{owner_id}
+        WHERE v.user_id = %(user)s AND v.model_id = {model} AND v.embedding IS NOT NULL
+          {keys} AND {filter}
+        ORDER BY {order} LIMIT {limit}
+        """,
+        model=sql.Literal(request.model.id),
+        keys=sql.SQL("AND v.key > 0" if kind == "turn" else ""),
+        filter=_filter(kind, request.filters),
+        order=order,
+        limit=sql.Literal(limit),
+    )
+
+
+_NO_DENSE = sql.SQL("SELECT NULL::bigint AS id WHERE false")
+
+
+# --- both arms --------------------------------------------------------------------------------
+
+_ROW: Mapping[Kind, sql.SQL] = {
+    "memory": sql.SQL(
+        "o.type, o.category, o.subject, o.content, o.importance, o.confidence, o.state,"
+        " o.source, o.session_id, o.message_id, o.superseded_by, o.valid_from AS valid_from_at,"
+        " o.valid_to AS valid_to_at, o.created_at, o.updated_at, o.last_accessed_at,"
+        " o.access_count, o.held_reason"
+    ),
+    "turn": sql.SQL(
+        "o.session_id, o.role, o.content, o.created_at, coalesce((SELECT r.content FROM messages r"
+        " WHERE r.user_id = o.user_id AND r.session_id = o.session_id AND r.id > o.id"
+        " AND r.reply_to = o.id AND r.role = 'assistant' AND NOT r.barred"
+        " ORDER BY r.id LIMIT 1), '') AS reply"
+    ),
+    "chunk": sql.SQL(
+        "o.document_id, o.ordinal, d.name AS document, o.page, o.page_end, o.page_label,"
+        " o.heading, o.start_char, o.end_char, o.content, d.created_at"
+    ),
+}
+
+_MORE_TABLES: Mapping[Kind, sql.SQL] = {
+    "memory": sql.SQL(""),
+    "turn": sql.SQL(""),
+    "chunk": sql.SQL("JOIN documents d ON d.user_id = o.user_id AND d.id = o.document_id"),
+}
+
+
+def _cosines(kind: Kind, request: Request) -> sql.Composed:
+    """The columns ``similarity`` and ``meaning``, exact, of a row found by either arm."""
+    if request.model is None or request.vector is None:
+        return sql.Composed([sql.SQL("NULL::float8 AS similarity, NULL::float8 AS meaning")])
+    own, best = (
+        compose(
+            kind,
+            "(SELECT 1 - min(v.embedding <=> %(vector)s::vector) FROM {vectors} v"
+            " WHERE v.user_id = %(user)s AND v.{owner_id} = o.id AND v.model_id = {model} {key})",
+            model=sql.Literal(request.model.id),
+            key=sql.SQL(key),
+        )
+        for key in (("AND v.key = 0", "AND v.key > 0") if kind == "turn" else ("", "AND false"))
+    )
+    return sql.SQL("{} AS similarity, {} AS meaning").format(own, best)
+
+
+def _candidates_query(kind: Kind, request: Request, dense: sql.Composable) -> sql.Composed:
+    return compose(
+        kind,
+        """
+        WITH dense AS MATERIALIZED ({dense}),
+        worded AS MATERIALIZED (
+            SELECT t.{owner_id} AS id
+            FROM {terms} t JOIN {owners} o ON o.user_id = t.user_id AND o.id = t.{owner_id}
+            WHERE t.user_id = %(user)s AND t.terms && %(rare)s::int[] AND {filter}
+            ORDER BY t.weights <#> %(question)s::sparsevec, t.{owner_id} LIMIT {limit}
+        )
+        SELECT o.id, {cosines},
+               coalesce(-(t.weights <#> %(question)s::sparsevec), 0) AS words,
+               ARRAY(SELECT unnest(t.terms) INTERSECT SELECT unnest(%(asked)s::int[])) AS matched,
+               {row}
+        FROM (SELECT id FROM dense UNION SELECT id FROM worded) AS found
+        JOIN {owners} o ON o.user_id = %(user)s AND o.id = found.id {more}
+        LEFT JOIN {terms} t ON t.user_id = %(user)s AND t.{owner_id} = found.id
+        """,
+        dense=dense,
+        filter=_filter(kind, request.filters),
+        limit=sql.Literal(request.limit),
+        cosines=_cosines(kind, request),
+        row=_ROW[kind],
+        more=_MORE_TABLES[kind],
+    )
+
+
+def candidates(connection: Connection, kind: Kind, request: Request) -> tuple[list[Candidate], str]:
+    """The rows that either arm found, each with both scores, in no order.
+
+    Returns:
+        The candidates, and how the dense arm searched: ``index``, ``exact``, ``exact: …`` with a
+        reason a user should hear, or ``none`` without a vector.
+    """
+    parameters = _parameters(request.filters, request.valid_in) | {
+        "user": request.user_id,
+        "rare": sorted(request.rare),
+        "asked": sorted(request.weights),
+        "question": sparse_text(request.weights) if request.weights else f"{{}}/{TERM_SPACE}",
+        "vector": vector_text(request.vector) if request.vector is not None else None,
+    }
+    dense: sql.Composable = _NO_DENSE
+    how = "none"
+    if request.vector is not None and request.model is not None:
+        how = _choose(connection, kind, request)
+        dense = _dense(kind, request, how == "index")
+    if how != "index":
+        return _fetch(connection, _candidates_query(kind, request, dense), parameters), how
+    with connection.transaction():
+        connection.execute(
+            "SELECT set_config('hnsw.ef_search', %s, true),"
+            " set_config('hnsw.iterative_scan', 'relaxed_order', true)",
+            (str(max(EF_SEARCH, min(1_000, 2 * request.limit))),),
+        )
+        found = _fetch(connection, _candidates_query(kind, request, dense), parameters)
+    if sum(candidate.similarity is not None for candidate in found) < request.limit:
+        # The index stopped early, or there are no more rows: only an exact search knows.
+        dense = _dense(kind, request, indexed=False)
+        found = _fetch(connection, _candidates_query(kind, request, dense), parameters)
+        how = "exact"
+    return found, how
+
+
+def _choose(connection: Connection, kind: Kind, request: Request) -> str:
+    assert request.model is not None  # noqa: S101 -- the caller has looked
+    if request.model.dimensions > MAX_INDEXED_DIMENSIONS:
+        return f"exact: {request.model.dimensions} dimensions are more than an index can hold"
+    if not has_index(connection, kind, request.model.id):
+        return "exact"
+    if _is_selective(kind, request.filters) and few_rows(
+        connection, kind, request.user_id, request.filters
+    ):
+        return "exact"
+    return "index"
+
+
+def _fetch(
+    connection: Connection, query: sql.Composed, parameters: Mapping[str, Any]
+) -> list[Candidate]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        # Never a prepared statement: the best plan depends on the values.
+        rows = cursor.execute(query, parameters, prepare=False).fetchall()
+    found = []
+    for row in rows:
+        similarity, meaning = row.pop("similarity"), row.pop("meaning")
+        found.append(
+            Candidate(
+                id=row.pop("id"),
+                meaning=similarity if meaning is None else meaning,
+                similarity=similarity,
+                words=row.pop("words"),
+                matched=frozenset(row.pop("matched")),
+                row=row,
+            )
+        )
+    return found
