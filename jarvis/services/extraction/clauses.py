@@ -9,6 +9,7 @@ it is worth keeping is for ``lasting`` and the model to say.
 
 from __future__ import annotations
 
+# ruff: noqa: E501, S105, SIM905 -- long lists of words read best as text
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -115,7 +116,9 @@ def _verb_like(token: str) -> bool:
     )
 
 
-_JOINERS = frozenset("and but so because since plus while whereas , ; : cause cuz bc or yet".split())
+_JOINERS = frozenset(
+    "and but so because since plus while whereas , ; : cause cuz bc or yet".split()
+)
 
 
 def _cut(tokens: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -213,18 +216,24 @@ def _shorten(tokens: list[str], limit: int) -> list[str] | None:
 
 
 _TAIL = frozenset(
-    "too now then lol haha though well also anyway as , and but so or because for to of with in at"
-    " the a an actually especially very honestly just that".split()
+    (
+        "too now then lol haha though well also anyway as , and but so or because for to of"
+        " with in at the a an actually especially very honestly just that"
+    ).split()
 )
 _NO_VERBS = frozenset(
-    "a an the and or but to of in at for with if is who that this too not so as very my me".split()
+    (
+        "a an the and or but to of in at for with if is who that this too not so as very my me"
+    ).split()
 )
 _OTHERS = frozenset("they it he she you that".split())
 
 
 _NEW_START = frozenset(
-    "so but because which you how what his her its their tell just my it he she they we i like"
-    " then when if while thanks please".split()
+    (
+        "so but because which you how what his her its their tell just my it he she they we i"
+        " like then when if while thanks please"
+    ).split()
 )
 
 
@@ -277,10 +286,10 @@ _COORDINATED: dict[str, frozenset[str]] = {
     "teach": _PREPOSITIONS,
     "play": frozenset("the in with for piano guitar football chess".split()),
     "am": frozenset("a an from in the not allergic".split()),
-    "run": frozenset("a an the my".split()),
+    "run": frozenset(["a", "an", "the", "my"]),
     "grew": frozenset({"up"}),
     "moved": _PREPOSITIONS,
-    "drive": frozenset("a an the my".split()),
+    "drive": frozenset(["a", "an", "the", "my"]),
     "own": frozenset("a an the two three".split()),
     "worked": _PREPOSITIONS,
     "lived": _PREPOSITIONS,
@@ -298,8 +307,10 @@ _FAVORITE = re.compile(
     re.IGNORECASE,
 )
 _PRONOUNS = frozenset(
-    "it that this they them those these he she him her there here one ones some what which"
-    " something anything everything so you".split()
+    (
+        "it that this they them those these he she him her there here one ones some what"
+        " which something anything everything so you"
+    ).split()
 )
 _LIKED = re.compile(
     r"\b(?:like|love|enjoy|hate|prefer|play|watch|eat|drink|read|into|have|tried|serve)\s+(?:to\s+)?"
@@ -321,17 +332,33 @@ def candidates(message: str, before: str = "") -> list[Clause]:
         before: the user's message before it, for what "it" stands for.
     """
     found: list[Clause] = []
-    for sentence, question in sentences(unquoted(message)):
-        tokens = _expand(sentence)
-        if tokens:
-            for clause in _of_sentence(tokens, question, before):
-                if clause.text.casefold() not in {c.text.casefold() for c in found}:
-                    found.append(clause)
-        before = sentence
+    for statement in by_sentence(message, before):
+        for clause in statement.clauses:
+            if clause.text.casefold() not in {c.text.casefold() for c in found}:
+                found.append(clause)
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a message with the statements that were cut out of it."""
+
+    text: str
+    question: bool
+    clauses: tuple[Clause, ...]
+
+
+def by_sentence(message: str, before: str = "") -> Iterator[Sentence]:
+    """The sentences of ``message`` that are the writer's own words; see ``candidates``."""
+    for text, question in sentences(unquoted(message)):
+        tokens = _expand(text)
+        yield Sentence(text, question, tuple(_of_sentence(tokens, question, before)))
+        before = text
+
+
 def _of_sentence(tokens: list[str], question: bool, before: str) -> Iterator[Clause]:
+    if not tokens:
+        return
     stripped = _strip_lead(tokens)
     if stripped and stripped[0].casefold() == "if":
         return

@@ -7,6 +7,7 @@ end in the zone of the day of reference.
 
 from __future__ import annotations
 
+# ruff: noqa: SIM905 -- long lists of words read best as text
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,39 +15,15 @@ from datetime import date, datetime, timedelta
 
 from jarvis.errors import UsageError
 
-MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
-_WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+MONTHS = (
+    "january february march april may june july august september october november december"
+).split()
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _NUMBERS = {
     word: number
     for number, word in enumerate(
-        [
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-        ],
+        "one two three four five six seven eight nine ten eleven twelve".split(),
         start=1,
     )
 } | {"a": 1, "an": 1, "couple of": 2, "a couple of": 2}

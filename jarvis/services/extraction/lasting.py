@@ -9,7 +9,6 @@ person here (see ``clauses``).
 from __future__ import annotations
 
 # ruff: noqa: E501 -- the tables of patterns read best unbroken
-
 import re
 from dataclasses import dataclass
 from enum import Enum
@@ -44,7 +43,9 @@ _KIN = (
 )
 _PET = r"(?:dogs?|cats?|pupp\w+|kittens?|horses?|birds?|parrots?|rabbits?|hamsters?|turtles?|pets?)"
 _NUMBER = r"(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
-_ADVERB = r"(?:(?:never|always|usually|often|sometimes|rarely|still|only|generally|both|all|so|very) )*"
+_ADVERB = (
+    r"(?:(?:never|always|usually|often|sometimes|rarely|still|only|generally|both|all|so|very) )*"
+)
 
 # Statements that hold for the moment, speak about this talk, or ask for something.
 _NO = (
@@ -90,7 +91,7 @@ _NO = (
     r"see|hear|ride|speak)\b|speak|play|swim|drive|cook|ride|sing|dance|juggle|take (?:\w+ ){0,3}"
     r"(?:pills?|insulin|medication|medicine)|use a|turn \d|(?:be|become) (?:a|an)\b|move|marry|retire|"
     r"graduate|start|run|travel|avoid|wear))",
-    r"^user (?:wants?|would like|prefers?|likes?) (?:(?:a|an|the|some|more|another|\d+|to) )?"
+    r"^user (?:wants?|would like) (?:(?:a|an|the|some|more|another|\d+|to) )?"
     r"(?:[\w-]+ )?(?:recipe|answer|summary|list|table|example|examples|synonyms?|translation|version|"
     r"explanation|help|info|information|advice|tips?|code|script|function|poem|joke|know|see|ask|say|"
     r"talk|hear|check|test|try it|try this)s?\b",
@@ -123,6 +124,8 @@ _T = MemoryType
 # What lasts, most telling first: pattern, type, category, importance.
 _YES: tuple[tuple[str, MemoryType, str, float], ...] = (
     (r"^user's (?:\w+ )?name is\b|^user (?:is called|is named|goes by)\b", _T.FACT, "name", 0.95),
+    (r"^user (?:" + _ADVERB + r")(?:prefers?|likes?|hates?|dislikes?|does not like|wants?) (?:[\w-]+ ){0,4}(?:answers|replies|"
+     r"responses|explanations|examples|bullet points|summaries)\b", _T.PREFERENCE, "style", 0.8),
     (r"\ballerg|\bintoleran|\bdiabet|\basthma|\bceliac|\bcoeliac|\bdiagnosed\b|\bcancer\b|\bblood "
      r"(?:type|pressure)\b|\bpregnant\b|\bdisab|\bwheelchair\b|\bdeaf\b|\bblind\b|\bdepression\b|"
      r"\bmedication\b|\binsulin\b|\bpills?\b", _T.FACT, "health", 0.9),
@@ -234,15 +237,12 @@ def _yes() -> tuple[tuple[re.Pattern[str], MemoryType, str, float], ...]:
 def judge(fact: str, *, presupposed: bool = False) -> Judgement:
     """What the rules say of ``fact`` ("User …" or "User's …")."""
     text = fact.casefold()
-    for pattern, kind, category, importance in _yes():
-        if pattern.search(text):
-            break
-    else:
-        kind, category, importance = MemoryType.FACT, "", 0.4
-        verdict = Verdict.ASK
-        return Judgement(Verdict.NO if _no().search(text) else verdict, kind, category, importance)
+    found = next((entry[1:] for entry in _yes() if entry[0].search(text)), None)
+    refused = _no().search(text) is not None and not presupposed
+    if found is None:
+        verdict = Verdict.NO if refused else Verdict.ASK
+        return Judgement(verdict, MemoryType.FACT, "", 0.4)
+    kind, category, importance = found
     if presupposed:
         return Judgement(Verdict.YES, kind, category, min(importance, 0.5))
-    return Judgement(
-        Verdict.NO if _no().search(text) else Verdict.YES, kind, category, importance
-    )
+    return Judgement(Verdict.NO if refused else Verdict.YES, kind, category, importance)

@@ -1,0 +1,202 @@
+"""Keeps memories true: near duplicates are merged, what is over is closed with its date.
+
+The vectors of a new memory propose what it may repeat or end; ``compare`` decides. Only what
+that leaves open goes to the chat model, which answers with small numbers under a schema and has
+to answer the same when the two sentences change places. In doubt both memories stay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jarvis import log
+from jarvis.errors import JarvisError
+from jarvis.services.compare import Relation, compare
+from jarvis.store import memories
+from jarvis.types import Memory, MemoryState, MemoryType, WorkState
+
+if TYPE_CHECKING:
+    from jarvis.llm.protocols import ChatModel
+    from jarvis.services.app import App
+
+PROPOSED = 12
+"""Neighbours that are compared with a new memory."""
+
+MIN_COSINE = 0.35
+"""Less alike than that, two memories are not compared at all. A pair that has to merge has 0.646;
+"moved to Oslo" and "lives in Bergen" have about 0.4 with all-minilm."""
+
+ASK_COSINE = 0.75
+"""Less alike than that, what the rules leave open stays open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a new memory. ``same_as``: it was merged into that one and is gone."""
+
+    same_as: Memory | None = None
+    closed: tuple[Memory, ...] = ()
+
+
+Judge = Callable[[str, str], Relation]
+"""Decides what the rules left open, for the newer and the older fact."""
+
+
+def settle(app: App, memory_id: int, judge: Judge | None = None) -> Outcome:
+    """Compares a memory with its neighbours, once; does nothing when that was done already.
+
+    Args:
+        judge: asked about what the rules leave open; None: both stay.
+    """
+    user_id = app.user.id
+    model = app.embedding_model()
+    with app.database.connection() as connection:
+        memory = memories.get(connection, user_id, memory_id)
+        if memory is None or memory.state is not MemoryState.ACTIVE:
+            return Outcome()
+        near = memories.neighbours(
+            connection, user_id, memory_id, model.id, limit=PROPOSED, min_cosine=MIN_COSINE
+        )
+    same: list[int] = []
+    ended: list[int] = []
+    for other, cosine in near:
+        newer = _is_newer(memory, other)
+        pair = (memory, other) if newer else (other, memory)
+        if MemoryType.SUMMARY in {memory.type, other.type}:
+            continue
+        relation = compare(pair[0].content, pair[1].content)
+        if relation is Relation.OPEN and judge is not None and cosine >= ASK_COSINE:
+            relation = judge(pair[0].content, pair[1].content)
+        if relation is Relation.SAME:
+            same.append(other.id)
+        elif relation is Relation.ENDS and newer:
+            ended.append(other.id)
+    return _apply(app, memory_id, same, ended)
+
+
+def _is_newer(memory: Memory, other: Memory) -> bool:
+    """By the date from which it holds, else by when it was said."""
+    if memory.valid_from_at is not None and other.valid_from_at is not None:
+        return memory.valid_from_at >= other.valid_from_at
+    return (memory.created_at, memory.id) >= (other.created_at, other.id)
+
+
+def _apply(app: App, memory_id: int, same: list[int], ended: list[int]) -> Outcome:
+    """Merges and closes in one transaction, on rows as they are then."""
+    user_id = app.user.id
+    with app.database.transaction() as tx:
+        locked = {row.id: row for row in memories.lock(tx, user_id, [memory_id, *same, *ended])}
+        memory = locked.get(memory_id)
+        if memory is None or memory.state is not MemoryState.ACTIVE:
+            return Outcome()
+        twins = [locked[i] for i in same if i in locked and locked[i].state is MemoryState.ACTIVE]
+        if twins:
+            kept = min(twins, key=lambda row: row.id)
+            memories.merge(tx, user_id, into=kept.id, other=memory)
+            memories.delete(tx, user_id, [memory_id])
+            found = memories.get(tx, user_id, kept.id)
+            return Outcome(same_as=found)
+        closed = []
+        at = memory.valid_from_at or memory.created_at
+        for old_id in ended:
+            row = memories.supersede(tx, user_id, old_id, memory_id, at)
+            if row is not None:
+                closed.append(row)
+        memories.checked(tx, user_id, memory_id, WorkState.DONE)
+    return Outcome(closed=tuple(closed))
+
+
+# --- what the rules leave open -----------------------------------------------------------------
+
+_ASK = (
+    "Two notes about one person. Compare them. Answer 1 if both say the same thing in other"
+    " words. Answer 2 if both can be true together and say different things. Answer 3 if the"
+    " first makes the second untrue."
+)
+_EXAMPLES = (
+    ("User keeps eleven hives", "User keeps eleven bee hives", 1),
+    ("User sings in a choir", "User sings in a choir on Thursdays and paints", 2),
+    ("User takes size 45 shoes now", "User takes size 44 shoes", 3),
+)
+_SCHEMA = {
+    "type": "object",
+    "properties": {"answer": {"type": "integer", "enum": [1, 2, 3]}},
+    "required": ["answer"],
+}
+_RELATIONS = {1: Relation.SAME, 2: Relation.DIFFERENT, 3: Relation.ENDS}
+
+
+def by_model(model: ChatModel) -> Judge:
+    """A judge that asks the chat model, both ways round; what does not agree stays open."""
+
+    def judge(new: str, old: str) -> Relation:
+        relation = _RELATIONS.get(_ask(model, new, old), Relation.OPEN)
+        if relation is Relation.SAME and _ask(model, old, new) != 1:
+            return Relation.OPEN
+        if relation is Relation.ENDS and _ask(model, old, new) != 3:
+            return Relation.OPEN
+        return relation
+
+    return judge
+
+
+def _ask(model: ChatModel, first: str, second: str) -> int:
+    from jarvis.llm.protocols import ChatMessage
+
+    asked = [ChatMessage("system", _ASK)]
+    for one, two, answer in _EXAMPLES:
+        asked.append(ChatMessage("user", f"First: {one}\nSecond: {two}"))
+        asked.append(ChatMessage("assistant", json.dumps({"answer": answer})))
+    asked.append(ChatMessage("user", f"First: {first}\nSecond: {second}"))
+    reply = "".join(
+        chunk.text
+        for chunk in model.stream(
+            asked,
+            schema=_SCHEMA,
+            options={"temperature": 0, "num_predict": 12},
+            think=False,
+            background=True,
+        )
+    )
+    try:
+        return int(json.loads(reply)["answer"])
+    except (ValueError, KeyError, TypeError):
+        return 0
+
+
+# --- the worker's job --------------------------------------------------------------------------
+
+
+class ChangesJob:
+    """Compares memories that got their vector with the others, oldest first."""
+
+    name = "compare memories"
+
+    def pending(self, app: App) -> int:
+        """How many memories have a vector and were not compared yet."""
+        with app.database.connection() as connection:
+            return memories.count_unchecked(connection, app.user.id)
+
+    def run_once(self, app: App, stop: Callable[[], bool]) -> int:
+        """Compares one memory; returns 1, or 0 when none waits."""
+        with app.database.connection() as connection:
+            waiting = memories.next_unchecked(connection, app.user.id, 1)
+        if not waiting or stop():
+            return 0
+        judge: Judge | None = None
+        try:
+            judge = by_model(app.chat_model())
+        except JarvisError as error:
+            log.get("changes").info("compared by rules alone: %s", error.message)
+        settle(app, waiting[0], judge)
+        with app.database.transaction() as tx:
+            memories.checked(tx, app.user.id, waiting[0], WorkState.DONE)
+        return 1
+
+
+def job() -> ChangesJob:
+    """The worker's job."""
+    return ChangesJob()
