@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING
 
 from jarvis import log
 from jarvis.errors import JarvisError
-from jarvis.services.compare import Relation, compare
+from jarvis.services.compare import Relation, compare, may_end, says_no_more
 from jarvis.store import memories
 from jarvis.types import Memory, MemoryState, MemoryType, WorkState
 
 if TYPE_CHECKING:
     from jarvis.llm.protocols import ChatModel
     from jarvis.services.app import App
+
+SLOT_ROWS = 2000
+"""Latest memories that are looked through by grammar for what a change of address, job … ends."""
 
 PROPOSED = 12
 """Neighbours that are compared with a new memory."""
@@ -60,6 +63,10 @@ def settle(app: App, memory_id: int, judge: Judge | None = None) -> Outcome:
         near = memories.neighbours(
             connection, user_id, memory_id, model.id, limit=PROPOSED, min_cosine=MIN_COSINE
         )
+        if may_end(memory.content):
+            known = {memory_id, *(other.id for other, _ in near)}
+            rest = memories.select(connection, user_id, sort="created", limit=SLOT_ROWS)
+            near += [(other, 0.0) for other in rest if other.id not in known]
     same: list[int] = []
     ended: list[int] = []
     for other, cosine in near:
@@ -70,6 +77,8 @@ def settle(app: App, memory_id: int, judge: Judge | None = None) -> Outcome:
         relation = compare(pair[0].content, pair[1].content)
         if relation is Relation.OPEN and judge is not None and cosine >= ASK_COSINE:
             relation = judge(pair[0].content, pair[1].content)
+            if relation is Relation.SAME and not says_no_more(memory.content, other.content):
+                relation = Relation.DIFFERENT
         if relation is Relation.SAME:
             same.append(other.id)
         elif relation is Relation.ENDS and newer:

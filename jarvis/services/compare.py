@@ -198,7 +198,7 @@ def slot(text: str) -> tuple[str, str, frozenset[str]] | None:
                 for word in words_of(match["what"])
                 if word.casefold() not in {"new", "current", "all-time"}
             )
-            return what.replace("favour", "favor"), "", _value(match["value"])
+            return what.replace("our", "or"), "", _value(match["value"])
     return None
 
 
@@ -245,6 +245,16 @@ def compare(new: str, old: str) -> Relation:
         if min(map(len, left)) <= 1 and max(map(len, left)) <= 2
         else Relation.DIFFERENT
     )
+
+
+def may_end(text: str) -> bool:
+    """Whether a memory can end others however little alike they are: it fills a slot or ends."""
+    return slot(text) is not None or _read(text).no_more
+
+
+def says_no_more(new: str, old: str) -> bool:
+    """Whether every weighty word of ``new`` is in ``old``: merging it there loses nothing."""
+    return _read(new).weight <= _read(old).weight
 
 
 def _about(a: _Reading, b: _Reading) -> bool:
