@@ -81,7 +81,9 @@ def _serve(request: wire.Message, writer: BinaryIO) -> None:
 def too_much_memory() -> Unreadable:
     """The error of a file that takes more memory than is allowed."""
     return Unreadable(
-        "needs more memory than is allowed", "raise documents.max_memory_mb if you trust it", "limit"
+        "needs more memory than is allowed",
+        "raise documents.max_memory_mb if you trust it",
+        "limit",
     )
 
 
@@ -105,9 +107,7 @@ def _read(request: wire.Message, progress: Any) -> Reading:
         data = Path(os.fsdecode(bytes.fromhex(request["path"]))).read_bytes()
     except OSError as error:
         raise Unreadable(f"cannot be opened: {error.strerror}", code="missing") from error
-    source = Source(
-        data, request["name"], request["password"], request["max_text"], progress
-    )
+    source = Source(data, request["name"], request["password"], request["max_text"], progress)
     extracted = extract(source)
     document = assemble(extracted)
     if not document.text.strip():

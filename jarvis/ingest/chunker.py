@@ -214,7 +214,9 @@ class _Chunker:
             if tokens > most:  # no space for long: cut by characters
                 for place in range(match.start(), match.end(), most):
                     stop = min(place + most, match.end())
-                    found.append(_Atom(place, stop, self.counter.count(self.text[place:stop]), path))
+                    found.append(
+                        _Atom(place, stop, self.counter.count(self.text[place:stop]), path)
+                    )
                 begin = match.end()
             else:
                 size += tokens
@@ -250,7 +252,12 @@ class _Chunker:
             yield piece
 
     def _passage(
-        self, ordinal: int, piece: list[_Atom], before: int | None, page: int, following: Span | None
+        self,
+        ordinal: int,
+        piece: list[_Atom],
+        before: int | None,
+        page: int,
+        following: Span | None,
     ) -> Passage | None:
         """A piece as a passage.
 

@@ -172,7 +172,7 @@ def _zip_type(data: bytes) -> str:
         raise Unreadable(
             f"is a damaged {what}: its directory is missing", "download or copy it again"
         ) from error
-    except Exception as error:  # noqa: BLE001 -- zlib and struct raise their own kinds
+    except Exception as error:
         raise Unreadable("is a damaged ZIP container", "download or copy it again") from error
     if mime == EPUB.encode() or "META-INF/container.xml" in names:
         return EPUB
@@ -201,9 +201,16 @@ def _zip_type(data: bytes) -> str:
 def _ole(data: bytes) -> tuple[str, str]:
     if "EncryptedPackage".encode("utf-16-le") in data:
         return "is an Office document with a password", "remove its password in Office first"
-    for stream, what in (("WordDocument", "Word"), ("Workbook", "Excel"), ("PowerPoint", "PowerPoint")):
+    for stream, what in (
+        ("WordDocument", "Word"),
+        ("Workbook", "Excel"),
+        ("PowerPoint", "PowerPoint"),
+    ):
         if stream.encode("utf-16-le") in data:
-            return f"is an old {what} file (before 2007), which is not read", "save it as DOCX or PDF"
+            return (
+                f"is an old {what} file (before 2007), which is not read",
+                "save it as DOCX or PDF",
+            )
     return "is an old Office or OLE file, which is not read", "save it as DOCX or PDF"
 
 
@@ -219,7 +226,10 @@ def _text_type(data: bytes, suffix: str) -> str:
             return HTML
     if suffix in {".md", ".markdown", ".mdown", ".mkd"}:
         return MARKDOWN
-    if suffix in {"", ".txt", ".text"} and sum(bool(s.search(sample)) for s in _MARKDOWN_SIGNS) >= 2:
+    if (
+        suffix in {"", ".txt", ".text"}
+        and sum(bool(s.search(sample)) for s in _MARKDOWN_SIGNS) >= 2
+    ):
         return MARKDOWN
     return PLAIN
 

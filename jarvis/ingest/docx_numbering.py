@@ -61,7 +61,8 @@ class Styles:
 
     def chain(self, paragraph: Any) -> list[str]:
         """The paragraph's style and those that it is based on."""
-        style, found = _value(paragraph.find(f"{_W}pPr/{_W}pStyle")), []
+        style = _value(paragraph.find(f"{_W}pPr/{_W}pStyle"))
+        found: list[str] = []
         while style and style not in found and len(found) < 20:
             found.append(style)
             style = self._parents.get(style, "")

@@ -128,7 +128,9 @@ def _nearly_utf8(data: bytes) -> bool:
 def _binary(data: bytes) -> bool:
     """Whether control characters are too many for text in any 8-bit encoding."""
     head = data[:SAMPLE]
-    odd = len(head) - len(head.translate(None, bytes([*range(9), *range(14, 27), *range(28, 32), 127])))
+    odd = len(head) - len(
+        head.translate(None, bytes([*range(9), *range(14, 27), *range(28, 32), 127]))
+    )
     return odd * 25 > len(head)
 
 

@@ -76,9 +76,7 @@ def _package_document(package: Package) -> str:
     return found
 
 
-def _chapter_names(
-    package: Package, manifest: dict[str, tuple[str, str, str]]
-) -> dict[str, str]:
+def _chapter_names(package: Package, manifest: dict[str, tuple[str, str, str]]) -> dict[str, str]:
     """Part to chapter name, from the book's own table of contents (EPUB 3 or 2)."""
     names: dict[str, str] = {}
     for part, kind, properties in manifest.values():

@@ -14,12 +14,65 @@ from jarvis.ingest.model import Block, Extracted, Kind, Page, Source, Unreadable
 from jarvis.ingest.prose import unligate
 
 _DROPPED = frozenset(
-    "script style noscript template iframe object embed svg canvas audio video map head nav aside "
-    "button select option datalist input textarea dialog".split()
+    [
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "iframe",
+        "object",
+        "embed",
+        "svg",
+        "canvas",
+        "audio",
+        "video",
+        "map",
+        "head",
+        "nav",
+        "aside",
+        "button",
+        "select",
+        "option",
+        "datalist",
+        "input",
+        "textarea",
+        "dialog",
+    ]
 )
 _BLOCKS = frozenset(
-    "address article blockquote body center dd details div dl dt fieldset figcaption figure footer "
-    "form header hgroup html legend li main ol p section summary ul tr td th tbody thead".split()
+    [
+        "address",
+        "article",
+        "blockquote",
+        "body",
+        "center",
+        "dd",
+        "details",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "header",
+        "hgroup",
+        "html",
+        "legend",
+        "li",
+        "main",
+        "ol",
+        "p",
+        "section",
+        "summary",
+        "ul",
+        "tr",
+        "td",
+        "th",
+        "tbody",
+        "thead",
+    ]
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "complementary", "menu"})

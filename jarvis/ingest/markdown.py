@@ -42,7 +42,9 @@ def blocks(text: str) -> tuple[list[Block], str]:
     lines = text.split("\n")
     title, start, found = "", 0, []
     if lines[0].strip() == "---":
-        end = next((i for i in range(1, min(len(lines), 200)) if lines[i].strip() in {"---", "..."}), 0)
+        end = next(
+            (i for i in range(1, min(len(lines), 200)) if lines[i].strip() in {"---", "..."}), 0
+        )
         if end:
             matter = "\n".join(lines[1:end])
             match = _TITLE.search(matter)

@@ -179,7 +179,9 @@ def _attachments(document: pdfium.PdfDocument) -> list[str]:
             names.append("?")
     if not names:
         return []
-    return [f"{len(names)} attached file{'' if len(names) == 1 else 's'} not read: {', '.join(names)}"]
+    return [
+        f"{len(names)} attached file{'' if len(names) == 1 else 's'} not read: {', '.join(names)}"
+    ]
 
 
 def _fields(document: pdfium.PdfDocument, page: Any) -> list[Block]:
@@ -211,7 +213,5 @@ def _wide(function: Any, handle: Any, annotation: Any) -> str:
     if size <= 2 or size > 100_000:
         return ""
     buffer = ctypes.create_string_buffer(size)
-    function(
-        handle, annotation, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size
-    )
+    function(handle, annotation, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size)
     return buffer.raw[: size - 2].decode("utf-16-le", "ignore")

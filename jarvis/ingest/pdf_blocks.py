@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ def blocks_of(lines: list[Line], style: Style, words: Counter[str]) -> tuple[Blo
         return ()
     pitch = _pitch(lines)
     groups: list[list[Line]] = [[lines[0]]]
-    for before, after in zip(lines, lines[1:], strict=False):
+    for before, after in itertools.pairwise(lines):
         if _parted(before, after, groups[-1], pitch, style):
             groups.append([after])
         else:
@@ -110,7 +111,7 @@ def _pitch(lines: list[Line]) -> float:
     """The usual distance from line to line on this page."""
     steps = [
         after.middle - before.middle
-        for before, after in zip(lines, lines[1:], strict=False)
+        for before, after in itertools.pairwise(lines)
         if 0.5 * before.height < after.middle - before.middle < 2.5 * before.height
     ]
     return median(steps) if steps else 0.0
@@ -163,7 +164,7 @@ def _joined(group: list[Line]) -> str:
     left = min(line.u0 for line in group)
     full = right - 0.15 * (right - left)
     text = group[0].text
-    for before, after in zip(group, group[1:], strict=False):
+    for before, after in itertools.pairwise(group):
         if before.cut:
             text = text.rstrip("-\xad\u2010") + BROKEN + after.text
         elif _CJK.match(after.text) and _CJK.match(text[-1:]):

@@ -185,9 +185,7 @@ def _turn(
     return 90 if up > 0 else 270
 
 
-def _turned(
-    box: tuple[float, float, float, float], turn: int
-) -> tuple[float, float, float, float]:
+def _turned(box: tuple[float, float, float, float], turn: int) -> tuple[float, float, float, float]:
     """A box of the page as ``u0, u1, v0, v1`` of the reading direction."""
     x0, y0, x1, y1 = box
     if turn == 0:

@@ -6,6 +6,7 @@ program wrote. It is changed only where lines were read across a gutter, or go b
 
 from __future__ import annotations
 
+import itertools
 import re
 from statistics import median
 
@@ -142,7 +143,7 @@ def _prose(lines: list[Line], gutters: list[Gutter]) -> bool:
 def _disordered(lines: list[Line], gutters: list[Gutter]) -> bool:
     """Whether the stream goes to and fro between the columns, or up inside one."""
     turns = jumps = 0
-    for before, after in zip(lines, lines[1:], strict=False):
+    for before, after in itertools.pairwise(lines):
         a, b = _column(before, gutters), _column(after, gutters)
         if a is not None and b is not None and a != b:
             turns += 1
@@ -178,7 +179,7 @@ def _goes_back_up(lines: list[Line]) -> bool:
     return any(
         after.middle < before.middle - 1.2 * max(before.height, after.height)
         and _overlap(before, after) > 0.3
-        for before, after in zip(lines, lines[1:], strict=False)
+        for before, after in itertools.pairwise(lines)
     )
 
 
@@ -195,7 +196,7 @@ def _by_blocks(lines: list[Line]) -> list[Line]:
     analysis", 2003).
     """
     blocks: list[list[Line]] = [[lines[0]]]
-    for before, after in zip(lines, lines[1:], strict=False):
+    for before, after in itertools.pairwise(lines):
         pitch = after.middle - before.middle
         near = -0.3 * before.height <= pitch <= 2.2 * max(before.height, after.height)
         if near and (_overlap(before, after) > 0.3 or pitch < 0.5 * before.height):

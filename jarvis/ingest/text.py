@@ -12,7 +12,9 @@ from jarvis.ingest.prose import unligate
 
 _BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2}){0,3}\.?\s+[^\W\d_]")
-_CODE = re.compile(r"[{};=<>]|^\s{4,}\S|^\s*(?:def|class|import|return|if|for|#include)\b", re.MULTILINE)
+_CODE = re.compile(
+    r"[{};=<>]|^\s{4,}\S|^\s*(?:def|class|import|return|if|for|#include)\b", re.MULTILINE
+)
 
 
 def extract(source: Source) -> Extracted:
@@ -24,7 +26,9 @@ def extract(source: Source) -> Extracted:
         raise Unreadable("holds no text, only white space", code="empty")
     parts = text.strip("\f\n").split("\f")
     paged = len(parts) > 1
-    pages = tuple(Page(tuple(blocks(part)), problem="" if part.strip() else "blank") for part in parts)
+    pages = tuple(
+        Page(tuple(blocks(part)), problem="" if part.strip() else "blank") for part in parts
+    )
     return Extracted(PLAIN, pages, paged=paged, warnings=tuple(warnings))
 
 
