@@ -248,14 +248,16 @@ class Database:
             info["user"] = postgres.OWNER_ROLE
         options = "-c timezone=UTC -c statement_timeout=0"
         if self.settings.schema and not self.embedded:
-            options += f" -c search_path={_schema(self.settings.schema)},public"
+            options += f" -c search_path={_schema(self.settings.schema)},public,extensions"
+        if not self.settings.prepared_statements:
+            options = ""  # a transaction pooler refuses or forgets them
         try:
             return psycopg.connect(
                 **info,
                 autocommit=True,
                 connect_timeout=max(2, round(self.settings.connect_timeout)),
                 application_name="jarvis",
-                options=options,
+                options=options or None,
                 client_encoding="UTF8",
                 prepare_threshold=5 if self.settings.prepared_statements else None,
             )

@@ -93,33 +93,62 @@ def migrate(connection: Connection, database: Database, up_to: int | None = None
             f"the database has schema version {have}, this Jarvis knows up to {target}",
             "use the newer Jarvis that made it",
         )
-    connection.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
-    try:
-        have = current(connection)
-        missing = [step for step in available() if have < step.version <= target]
-        if not missing:
-            return []
-        _check_server(connection)
-        if have:
-            database.before_migration(database, have)
-        _ensure_extension(connection)
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS schema_migrations (version int PRIMARY KEY,"
-            " name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
-        )
-        for step in missing:
+    _prepare(connection, database)
+    applied: list[str] = []
+    for step in available():
+        # One lock a step, and not one a connection: behind a pooler each transaction may have
+        # another connection.
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            have = current(connection)
+            if not have < step.version <= target:
+                continue
+            if have and not applied:
+                database.before_migration(database, have)
             database.progress(f"preparing the database: {step.name}")
-            with connection.transaction():
-                connection.execute(sql.SQL(step.text))
-                connection.execute(
-                    "INSERT INTO schema_migrations (version, name) VALUES (%s, %s)",
-                    (step.version, step.name),
-                )
-                give_rights(connection, database)
-        return [step.name for step in missing]
-    finally:
-        if not connection.closed:
-            connection.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
+            connection.execute(sql.SQL(step.text))
+            connection.execute(
+                "INSERT INTO schema_migrations (version, name) VALUES (%s, %s)",
+                (step.version, step.name),
+            )
+            give_rights(connection, database)
+        applied.append(step.name)
+    return applied
+
+
+def _prepare(connection: Connection, database: Database) -> None:
+    """Makes what the migrations need: the schema, the extension, the table of what was applied."""
+    _check_server(connection)
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        _ensure_schema(connection, database)
+        _ensure_extension(connection)
+        row = connection.execute("SELECT to_regclass('schema_migrations') IS NULL").fetchone()
+        if row and row[0]:
+            connection.execute(
+                "CREATE TABLE schema_migrations (version int PRIMARY KEY,"
+                " name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+            )
+
+
+def _ensure_schema(connection: Connection, database: Database) -> None:
+    name = database.settings.schema
+    if not name or database.embedded:
+        return
+    row = connection.execute(
+        "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s), current_schema", (name,)
+    ).fetchone()
+    assert row is not None  # noqa: S101 -- a SELECT without FROM has one row
+    if not row[0]:
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
+        row = connection.execute("SELECT true, current_schema").fetchone()
+    if row is not None and row[1] != name:
+        # Behind a pooler a connection cannot set its own search path.
+        raise DatabaseUnavailable(
+            f"the role does not look into the schema {name} first",
+            f"an administrator must run: ALTER ROLE {connection.info.user}"
+            f" SET search_path = {name}, public",
+        )
 
 
 def give_rights(connection: Connection, database: Database) -> None:
@@ -167,12 +196,11 @@ def _check_server(connection: Connection) -> None:
 
 
 def _ensure_extension(connection: Connection) -> None:
-    row = connection.execute(
-        "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-    ).fetchone()
-    if row is None:
+    version = pgvector_version(connection)
+    if not version:
         try:
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            with connection.transaction():
+                connection.execute("CREATE EXTENSION vector")
         except psycopg.errors.InsufficientPrivilege as error:
             raise DatabaseUnavailable(
                 "the role may not create the extension vector",
@@ -183,12 +211,20 @@ def _ensure_extension(connection: Connection) -> None:
                 "the server does not have the extension vector (pgvector)",
                 "install pgvector 0.8 or newer on the database server",
             ) from error
-        row = connection.execute(
-            "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-        ).fetchone()
-    version = str(row[0]) if row else "0"
+        version = pgvector_version(connection)
     parts = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if parts < MINIMUM_PGVECTOR:
         raise DatabaseUnavailable(
             f"pgvector {version} is too old", "run: ALTER EXTENSION vector UPDATE (0.8 or newer)"
+        )
+    row = connection.execute(
+        "SELECT to_regtype('vector') IS NOT NULL, n.nspname"
+        " FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
+        " WHERE e.extname = 'vector'"
+    ).fetchone()
+    if row is not None and not row[0]:
+        raise DatabaseUnavailable(
+            f"pgvector lies in the schema {row[1]}, where the role does not look",
+            f"an administrator must run: ALTER ROLE {connection.info.user}"
+            f" SET search_path = public, {row[1]}",
         )

@@ -19,7 +19,15 @@ def worker_lock(database: Database) -> Iterator[bool]:
     """
     connection = database.connect()
     try:
-        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (WORKER_LOCK,)).fetchone()
-        yield bool(row and row[0])
+        if database.settings.prepared_statements:
+            row = connection.execute("SELECT pg_try_advisory_lock(%s)", (WORKER_LOCK,)).fetchone()
+            yield bool(row and row[0])
+            return
+        # A transaction pooler lends its connection for one transaction: keep that open.
+        with connection.transaction():
+            row = connection.execute(
+                "SELECT pg_try_advisory_xact_lock(%s)", (WORKER_LOCK,)
+            ).fetchone()
+            yield bool(row and row[0])
     finally:
         connection.close()
