@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from pathlib import Path
 
 from prompt_toolkit.history import History
@@ -132,13 +132,19 @@ class ChatHistory(History):
     """The history of one chat, for prompt-toolkit.
 
     Args:
-        file: where it is kept; None keeps it in this process only (a private chat).
+        file: where it is kept.
+
+    Attributes:
+        store: whether new entries are stored; not in a private chat.
+        expand: what a line with marks of pastes really says.
     """
 
-    def __init__(self, file: HistoryFile | None) -> None:
+    def __init__(self, file: HistoryFile) -> None:
         super().__init__()
         self._file = file
-        self._read = file is None
+        self._read = False
+        self.store = True
+        self.expand: Callable[[str], str] = lambda line: line
 
     async def load(self) -> AsyncGenerator[str, None]:
         """Yields entries newest first, without holding the keyboard up."""
@@ -156,15 +162,17 @@ class ChatHistory(History):
         return self._entries()
 
     def append_string(self, string: str) -> None:
-        """Adds what was just sent."""
+        """Adds what was just sent, long pastes included where they are not too long."""
+        expanded = self.expand(string)
+        string = expanded if len(expanded) <= MAX_ENTRY else string
         if self._loaded_strings[:1] != [string] and string.strip():
             self._loaded_strings.insert(0, string)
         self.store_string(string)
 
     def store_string(self, string: str) -> None:
         """Stores an entry; one that begins with a blank is kept in this chat only."""
-        if self._file is not None and not string.startswith(" "):
+        if self.store and not string.startswith(" "):
             self._file.append(string)
 
     def _entries(self) -> list[str]:
-        return self._file.newest_first() if self._file is not None else []
+        return self._file.newest_first()

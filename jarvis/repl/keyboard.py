@@ -12,12 +12,13 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
+import queue
 import select
 import signal
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jarvis.repl.interrupts import Interrupts
@@ -99,31 +100,48 @@ class Watch:
     Args:
         descriptor: the terminal, in raw mode.
         interrupts: told of Ctrl-C.
+
+    Attributes:
         tick: called often, on the watching thread.
+        typed: what was typed ahead.
     """
 
-    def __init__(
-        self,
-        descriptor: int,
-        interrupts: Interrupts,
-        tick: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, descriptor: int, interrupts: Interrupts) -> None:
         self._descriptor = descriptor
         self._interrupts = interrupts
-        self._tick = tick
+        self.tick: Callable[[], None] = lambda: None
         self.typed = TypedAhead()
         self._wake = (-1, -1)
         self._lock = threading.Lock()
         self._break_allowed = False
+        self._asked: queue.SimpleQueue[str] | None = None
+
+    def ask(self) -> str:
+        """Waits for one key, which is not typed ahead; Ctrl-C answers "" and stops the work."""
+        answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._asked = answers
+        try:
+            return answers.get()
+        finally:
+            self._asked = None
 
     @contextlib.contextmanager
-    def during(self, write: Callable[[str], None] = lambda _: None) -> Iterator[Watch]:
-        """Watches until the block ends. The block may be left by ``KeyboardInterrupt``."""
+    def during(
+        self, write: Callable[[str], None] = lambda _: None, before: Sequence[KeyPress] = ()
+    ) -> Iterator[Watch]:
+        """Watches until the block ends. The block may be left by ``KeyboardInterrupt``.
+
+        Args:
+            write: writes to the terminal; asked to mark pastes.
+            before: keys that were read already.
+        """
         previous = signal.signal(signal.SIGINT, self._on_signal)
         self._wake = os.pipe()
         self._interrupts.begin()
         self._break_allowed = True
         thread = threading.Thread(target=self._run, name="keyboard", daemon=True)
+        for press in before:
+            self._on_key(press)
         write(_PASTE_ON)
         thread.start()
         try:
@@ -178,12 +196,16 @@ class Watch:
                 if due and main is not None:
                     self._broken = True
                     signal.pthread_kill(main, signal.SIGINT)
-            self._tick()
+            self.tick()
 
     def _on_key(self, press: KeyPress) -> None:
         name = str(getattr(press.key, "value", press.key))
-        if name == "c-c":
+        stop = name == "c-c"
+        if stop:
             with self._lock:
                 self._interrupts.press(time.monotonic())
-            return
-        self.typed.key(name, press.data)
+        asked = self._asked
+        if asked is not None:
+            asked.put("" if stop else name)
+        elif not stop:
+            self.typed.key(name, press.data)

@@ -90,6 +90,12 @@ class Sessions:
         with self.app.database.connection() as connection:
             return store.latest(connection, user.id)
 
+    def start(self, *, title: str = "", system: str = "") -> Session:
+        """Starts a conversation, before anything is said in it."""
+        title = " ".join(clean(title).split())[:TITLE_LENGTH]
+        with self.app.database.transaction() as tx:
+            return store.create(tx, self.app.user.id, title=title, system=system)
+
     def show(self, session_id: int, *, last: int | None = None) -> Conversation:
         """A conversation with its messages.
 

@@ -1,0 +1,259 @@
+"""One chat: what it knows, and how it answers a message on the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jarvis.cli import output
+from jarvis.errors import DatabaseUnavailable, JarvisError
+from jarvis.repl.commands import Needs
+from jarvis.repl.figures import summary_line
+
+if TYPE_CHECKING:
+    from jarvis.services.app import App
+    from jarvis.services.prompt import PastTurn
+    from jarvis.services.turns import TurnRequest, TurnResult
+
+
+@dataclass
+class Chat:
+    """The state of a chat.
+
+    Attributes:
+        app: the services.
+        session_id: the conversation; None until something was said, and in a private chat.
+        model: another chat model than the configured one, "" for that.
+        system: another persona, "" for the session's or the configured one.
+        files: attached to the next message.
+        past: the turns of a private chat, which nobody else keeps.
+        last: the last finished answer.
+        asked: the last question.
+        draft: what stands in the next input line already.
+        queued: a message that was typed ahead, to be sent next.
+        notice: what the toolbar says about the work in the background.
+    """
+
+    app: App
+    session_id: int | None = None
+    title: str = ""
+    model: str = ""
+    model_name: str = ""
+    system: str = ""
+    private: bool = False
+    tools: bool = True
+    files: list[tuple[str, str]] = field(default_factory=list)
+    past: list[PastTurn] = field(default_factory=list)
+    last: TurnResult | None = None
+    asked: str = ""
+    partial: str = ""
+    facts: int | None = None
+    last_message: int = 0
+    draft: str = ""
+    queued: str = ""
+    notice: str = ""
+    changed: Callable[[], None] = field(default=lambda: None)
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _lists: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    def request(self, text: str) -> TurnRequest:
+        """The turn that ``text`` asks for, as the chat is set now."""
+        from jarvis.services.turns import TurnRequest
+
+        return TurnRequest(
+            text=text,
+            session_id=self.session_id,
+            model=self.model,
+            system=self.system,
+            private=self.private,
+            tools=self.tools,
+            files=tuple(self.files),
+            history=tuple(self.past) if self.private else (),
+        )
+
+    def begin(self) -> None:
+        """Makes sure that what is said now has a session, so that it is kept whatever happens.
+
+        Raises:
+            DatabaseUnavailable: the database cannot be used.
+        """
+        if self.private:
+            return
+        if self.session_id is None:
+            session = self.app.sessions.start(title=self.title, system=self.system)
+            self.enter(session.id, session.title)
+        elif self.last_message:
+            self._look_for_others()
+
+    def _look_for_others(self) -> None:
+        """Tells about turns that another chat added to this session."""
+        assert self.session_id is not None  # noqa: S101 -- a session was entered
+        others = self.app.sessions.messages_since(self.session_id, self.last_message)
+        asked = sum(message.role == "user" for message in others)
+        if asked:
+            turns = "a turn" if asked == 1 else f"{asked} turns"
+            output.note(f"another chat added {turns} to this session; they are part of the talk")
+        if others:
+            self.last_message = others[-1].id
+
+    def finished(self, result: TurnResult) -> None:
+        """Takes over what a finished turn brought."""
+        self.last = result
+        self.model_name = result.model
+        self.keep(self.asked, result.answer)
+        self.notice = ""
+
+    def keep(self, question: str, answer: str) -> None:
+        """Remembers a turn of a private chat for the following ones."""
+        if self.private:
+            from jarvis.services.prompt import PastTurn
+
+            self.past.append(PastTurn(question, answer))
+
+    def enter(self, session_id: int | None, title: str = "") -> bool:
+        """Makes a session the one of this chat.
+
+        Returns:
+            Whether another chat has it open too.
+        """
+        self.leave()
+        self.session_id, self.title = session_id, title
+        self.last_message = 0
+        if session_id is None:
+            return False
+        from jarvis.services import sessions
+
+        return self._open.enter_context(sessions.opened(self.app, session_id))
+
+    def leave(self) -> None:
+        """Lets go of the session's mark."""
+        self._open.close()
+        self._open = contextlib.ExitStack()
+
+    def fresh(self, title: str = "") -> None:
+        """The next message starts a new session."""
+        self.enter(None, title)
+        self.past.clear()
+        self.last, self.asked, self.partial = None, "", ""
+        self.files.clear()
+
+    def missing(self, needs: Needs) -> str:
+        """Why a command cannot run now, or ""."""
+        if Needs.STORED in needs and self.private:
+            return "this chat is private: nothing is stored (/private off ends that)"
+        said = self.session_id is not None or bool(self.past) or bool(self.asked)
+        if Needs.SESSION in needs and not said:
+            return "nothing was said in this session yet"
+        if Needs.ANSWER in needs and self.last is None and not self.partial:
+            return "there is no answer yet"
+        return ""
+
+    # Lists for completion, and the toolbar.
+
+    def values(self, kind: str) -> list[tuple[str, str]]:
+        """What a list holds as far as it is known; never waits."""
+        if kind not in self._lists:
+            from jarvis.services import completions
+
+            self._lists[kind] = completions.values(self.app.paths, kind)
+        return self._lists[kind]
+
+    def set_values(self, kind: str, values: list[tuple[str, str]]) -> None:
+        """Replaces a list."""
+        self._lists[kind] = values
+
+    def toolbar(self) -> str:
+        """The line below the input: where we are, who answers, what is known."""
+        if self.private:
+            where = "private: nothing is stored"
+        elif self.session_id is None:
+            where = self.title or "new session"
+        else:
+            where = f"{self.session_id} {self.title or 'untitled'}"
+        parts = [where[:40], self.model_name or self.model or self.app.config.chat.model]
+        if self.facts is not None:
+            parts.append(f"{self.facts} fact{'' if self.facts == 1 else 's'} known")
+        if self.files:
+            parts.append(f"{len(self.files)} attached")
+        parts.append(self.notice or "/help")
+        return " · ".join(part for part in parts if part)
+
+    def report(self, text: str) -> None:
+        """What the background is doing, for the toolbar."""
+        self.notice = " ".join(text.split())
+        self.changed()
+
+    def closing(self, result: TurnResult) -> list[str]:
+        """The dim lines below an answer."""
+        return [summary_line(result)] if self.app.config.terminal.stats else []
+
+
+def keep_draft(chat: Chat, text: str, error: JarvisError) -> None:
+    """What could not even be stored stands in the next input line again."""
+    if isinstance(error, DatabaseUnavailable):
+        chat.draft = text
+
+
+class Background:
+    """Makes ready what the first turn needs, while the user types.
+
+    Args:
+        chat: whose database is opened and whose model is loaded.
+    """
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._thread: threading.Thread | None = None
+        self._again = False
+
+    def start(self) -> None:
+        """Begins, unless it is at it already; then it goes round once more."""
+        if self._thread is not None and self._thread.is_alive():
+            self._again = True
+            return
+        self._thread = threading.Thread(target=self._run, name="warm-up", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            self._again = False
+            self._once()
+            if not self._again:
+                return
+
+    def _once(self) -> None:
+        chat = self._chat
+        try:
+            refresh(chat)
+            model = chat.app.chat_model(chat.model)
+            chat.model_name = model.name
+            chat.changed()
+            model.preload()
+            chat.notice = ""
+        except JarvisError as error:
+            chat.notice = error.message
+        except Exception as error:  # noqa: BLE001 -- the turn meets it again and says it better
+            chat.notice = f"not ready: {type(error).__name__}"
+        chat.changed()
+
+
+def refresh(chat: Chat) -> None:
+    """Loads what the toolbar and the completion show.
+
+    Raises:
+        DatabaseUnavailable: the database cannot be used.
+    """
+    from jarvis.services import completions, overview
+
+    known = overview.of(chat.app)
+    chat.facts = known.facts
+    for kind, values in known.lists.items():
+        chat.set_values(kind, values)
+        completions.update(chat.app.paths, kind, values)
+    if chat.session_id is not None:
+        wanted = str(chat.session_id)
+        chat.title = next((t for i, t in known.lists["session"] if i == wanted), chat.title)
+    chat.changed()

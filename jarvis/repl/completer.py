@@ -1,0 +1,86 @@
+"""Completion in the chat: commands and their arguments, from lists that are at hand.
+
+Nothing here asks the database or a model: a list that is not loaded yet completes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from jarvis.repl.commands import BY_NAME, COMMANDS
+
+Values = Iterable[tuple[str, str]]
+"""What can be completed, each with a word about it."""
+
+MAX_FILES = 200
+
+
+class ChatCompleter(Completer):
+    """Completes slash commands.
+
+    Args:
+        sources: the values of each kind, by the name that the table of commands uses.
+    """
+
+    def __init__(self, sources: dict[str, Callable[[], Values]]) -> None:
+        self._sources = sources
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterator[Completion]:
+        """What may stand at the cursor."""
+        text = document.text_before_cursor
+        if not text.startswith("/") or text.startswith("//") or "\n" in document.text:
+            return
+        name, blank, argument = text[1:].partition(" ")
+        if not blank:
+            for command in COMMANDS:
+                if command.name.startswith(name.lower()):
+                    yield Completion(
+                        command.name + (" " if command.arguments else ""),
+                        start_position=-len(name),
+                        display=f"/{command.name}",
+                        display_meta=command.help,
+                    )
+            return
+        found = BY_NAME.get(name.lower())
+        if found is None or not found.completes:
+            return
+        if found.completes in {"file", "doc"}:
+            yield from _files(argument.split(" ")[-1] if found.completes == "doc" else argument)
+            return
+        yield from self._values(found.completes, argument)
+
+    def _values(self, kind: str, argument: str) -> Iterator[Completion]:
+        word = argument.split(" ")[-1] if kind == "memory" else argument
+        wanted = word.casefold()
+        for value, about in self._sources.get(kind, list)():
+            if value.casefold().startswith(wanted) or (wanted and wanted in about.casefold()):
+                yield Completion(value, start_position=-len(word), display_meta=about)
+
+
+def _files(word: str) -> Iterator[Completion]:
+    folder, _, begun = word.rpartition("/")
+    base = Path(f"{folder}/" if "/" in word else ".").expanduser()
+    try:
+        entries = sorted(base.iterdir(), key=lambda entry: entry.name.casefold())
+    except OSError:
+        return
+    count = 0
+    for entry in entries:
+        hidden = entry.name.startswith(".") and not begun.startswith(".")
+        if hidden or not entry.name.casefold().startswith(begun.casefold()):
+            continue
+        is_folder = entry.is_dir()
+        yield Completion(
+            entry.name + ("/" if is_folder else ""),
+            start_position=-len(begun),
+            display_meta="folder" if is_folder else "",
+        )
+        count += 1
+        if count == MAX_FILES:
+            return

@@ -1,0 +1,174 @@
+"""The slash commands about what is known: memory, remember, forget, search, doc, explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jarvis.cli import output
+from jarvis.cli.output import Column
+from jarvis.errors import UsageError
+from jarvis.repl.chat import refresh
+
+if TYPE_CHECKING:
+    from jarvis.repl.chat import Chat
+    from jarvis.repl.terminal import Surface
+    from jarvis.types import ChunkHit
+
+LISTED = 20
+_MEMORY_COLUMNS: list[str | Column] = ["id", "type", Column("content", flexible=True)]
+
+
+def memory(chat: Chat, terminal: Surface, argument: str) -> None:
+    """``/memory``"""
+    from jarvis.services import memory as service
+
+    if argument:
+        _search(chat, terminal, argument, kinds=("memories",))
+        return
+    rows = service.select(chat.app, sort="created", limit=LISTED + 1)
+    if not rows:
+        output.note("nothing is remembered yet: say something about yourself, or /remember")
+        return
+    output.emit_records(rows[:LISTED], json=False, columns=_MEMORY_COLUMNS)
+    if len(rows) > LISTED:
+        output.note("older ones: /memory WORDS, jarvis memory list")
+
+
+def remember(chat: Chat, terminal: Surface, argument: str) -> None:
+    """``/remember``"""
+    from jarvis.security import secrets
+    from jarvis.services import memory as service
+
+    if secrets.find(argument) and not terminal.yes("this looks like a secret; store it?"):
+        output.note("not stored")
+        return
+    report = terminal.interruptible(lambda: service.add(chat.app, [service.describe(argument)]))
+    if report is None:
+        return
+    for added in report.added:
+        verb = "remembered" if added.created else "known already"
+        output.note(f"{verb} as memory {added.memory.id}: {added.memory.content}")
+        for closed in added.closed:
+            output.note(f"no longer current: {closed.content} (memory {closed.id})")
+    for text in report.notes:
+        output.note(text)
+    refresh(chat)
+
+
+def forget(chat: Chat, terminal: Surface, argument: str) -> None:
+    """``/forget``"""
+    from jarvis.services import forgetting
+    from jarvis.services import memory as service
+
+    single, ranges = service.parse_ids(argument.split())
+    report = terminal.interruptible(lambda: forgetting.forget(chat.app, single, ranges))
+    if report is None:
+        return
+    for line in forgetting.describe(report):
+        output.note(line)
+    refresh(chat)
+
+
+def search(chat: Chat, terminal: Surface, argument: str) -> None:
+    """``/search``"""
+    _search(chat, terminal, argument, kinds=("memories", "turns", "chunks"))
+
+
+def _search(chat: Chat, terminal: Surface, words: str, kinds: tuple[str, ...]) -> None:
+    from jarvis.services import search as service
+
+    found = terminal.interruptible(lambda: service.search(chat.app, words, kinds=kinds))
+    if found is None:
+        return
+    rows = [
+        *(
+            {"what": f"memory {hit.memory.id}", "text": hit.memory.content}
+            for hit in found.memories
+        ),
+        *({"what": f"session {turn.session_id}", "text": turn.content} for turn in found.turns),
+        *({"what": _place(chunk), "text": _short(chunk.content)} for chunk in found.chunks),
+    ]
+    for text in found.notes:
+        output.note(text)
+    if not rows:
+        output.note("nothing fits")
+        return
+    output.emit_records(rows, json=False, columns=["what", Column("text", flexible=True)])
+
+
+def _place(hit: ChunkHit) -> str:
+    """Document and page of a passage."""
+    return f"{hit.document}, p. {hit.page_label or hit.page}" if hit.page else hit.document
+
+
+def _short(text: str, length: int = 200) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= length else words[: length - 1] + "…"
+
+
+def doc(chat: Chat, terminal: Surface, argument: str) -> None:
+    """``/doc``"""
+    from jarvis.services import documents as service
+
+    verb, _, rest = argument.partition(" ")
+    if verb in {"", "list"}:
+        rows = service.list_(chat.app)
+        if not rows:
+            output.note("there are no documents: /doc PATH reads one in")
+            return
+        output.emit_records(
+            rows, json=False, columns=["id", Column("name", flexible=True), "pages", "chunks"]
+        )
+        return
+    if verb == "forget":
+        if not rest.strip():
+            raise UsageError("/doc forget needs an id", "/doc lists them")
+        for name in rest.split():
+            output.note(f"forgotten: {service.forget(chat.app, name).name}")
+        return
+    paths = [argument] if Path(argument).expanduser().exists() else argument.split()
+    with output.status("reading") as line:
+        terminal.interruptible(lambda: _ingest(chat, paths, line))
+
+
+def _ingest(chat: Chat, paths: list[str], line: Any) -> None:
+    from jarvis.services import documents as service
+
+    for result in service.ingest(chat.app, [str(Path(p).expanduser()) for p in paths]):
+        line.update(f"reading {result.path}")
+        problem = f": {result.error}" if result.error else ""
+        output.note(f"{result.path}: {result.status}, {result.chunks} passages{problem}")
+
+
+def explain(chat: Chat, terminal: Surface, argument: str) -> None:
+    """``/explain``"""
+    result = chat.last
+    if result is None:
+        output.note("the last answer was interrupted: nothing is known about it")
+        return
+    used = [
+        *(_used(f"memory {hit.memory.id}", hit.memory.content, hit) for hit in result.memories),
+        *(_used(f"session {turn.session_id}", turn.content, turn) for turn in result.turns),
+        *(_used(_place(chunk), _short(chunk.content), chunk) for chunk in result.documents),
+    ]
+    if used:
+        output.emit_records(
+            used, json=False, columns=["used", "score", Column("text", flexible=True), "why"]
+        )
+    else:
+        output.note("nothing was put before the model besides this conversation")
+    for name, candidates in result.dropped.items():
+        for candidate in candidates:
+            output.note(f"left out of {name}: {output.show_value(candidate)}")
+    for text in result.warnings:
+        output.warn(text)
+
+
+def _used(what: str, text: str, hit: Any) -> dict[str, Any]:
+    why = ", ".join(
+        f"{name} {output.show_value(value)}"
+        for name, value in hit.explanation.items()
+        if isinstance(value, int | float | str | bool)
+    )
+    return {"used": what, "score": hit.score, "text": text, "why": why}
