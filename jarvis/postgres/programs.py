@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import uuid
@@ -91,7 +92,8 @@ def version(folder: Path) -> str:
             f"the embedded Postgres cannot run on this machine: {error}",
             "set database.url to a server of your own",
         ) from error
-    return text.split(")")[-1].split()[0]
+    found = re.search(r"\d+[.\w]*", text)
+    return found[0] if found else "0"
 
 
 def environment() -> dict[str, str]:

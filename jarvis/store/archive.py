@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 
 from jarvis.errors import DatabaseUnavailable, JarvisError
-from jarvis.store import migrations
+from jarvis.store import migrations, roles
 from jarvis.store.database import Connection
 
 HISTORY = "schema_migrations"
@@ -135,12 +135,14 @@ def restore(
         JarvisError: what arrived is not what the archive said.
         psycopg.Error: the database failed.
     """
+    see_all: list[str] = []
     with connection.transaction(force_rollback=rehearse):
         connection.execute("SET LOCAL lock_timeout = '60s'")
         if rehearse:
             _scratch_schema(connection)
         else:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (migrations.LOCK,))
+            see_all = [role for role, user in roles.everyone(connection) if user is None]
             drop_all(connection)
         _build(connection, version)
         names = [table.name for table in tables]
@@ -149,6 +151,9 @@ def restore(
             raise JarvisError(f"the backup holds tables nobody knows: {', '.join(sorted(unknown))}")
         _fill(connection, tables, read)
         after(connection)
+        if not rehearse and version >= roles.SINCE:
+            for role in see_all:
+                connection.execute("SELECT allow_role(%s)", (role,))
 
 
 def _fill(connection: Connection, tables: list[Table], read: Read) -> None:

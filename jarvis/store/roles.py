@@ -10,6 +10,9 @@ import psycopg
 from jarvis.errors import DatabaseUnavailable, NotFound
 from jarvis.store.database import Connection
 
+SINCE = 3
+"""The schema version that brought row-level security."""
+
 _EVERYONE = """
 SELECT r.rolname::text, NULL FROM pg_policy p
 CROSS JOIN unnest(p.polroles) AS member (oid) JOIN pg_roles r ON r.oid = member.oid

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
+import psycopg
 from psycopg.rows import class_row
 
+from jarvis.errors import NotFound
 from jarvis.store.database import Connection
 from jarvis.types import User
 
@@ -23,10 +25,17 @@ def ensure(connection: Connection, name: str) -> User:
     found = find(connection, name)
     if found is not None:
         return found
-    connection.execute(
-        "INSERT INTO users (name, tombstone_key) VALUES (%s, %s) ON CONFLICT (name) DO NOTHING",
-        (name, os.urandom(32)),
-    )
+    try:
+        connection.execute(
+            "INSERT INTO users (name, tombstone_key) VALUES (%s, %s) ON CONFLICT (name) DO NOTHING",
+            (name, os.urandom(32)),
+        )
+    except psycopg.errors.InsufficientPrivilege as error:
+        # Row-level security: to this role, others do not exist and cannot be made.
+        raise NotFound(
+            f"the database role {connection.info.user} may not use the user {name!r}",
+            f"its owner can allow it: jarvis db allow {connection.info.user} {name}",
+        ) from error
     created = find(connection, name)
     assert created is not None  # noqa: S101 -- inserted above, by us or by another process
     return created

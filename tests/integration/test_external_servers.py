@@ -1,0 +1,431 @@
+"""Servers that Jarvis does not run: versions, rights, schemas, poolers, and who may see what."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from jarvis.config import DatabaseSettings
+from jarvis.errors import DatabaseUnavailable, NotFound
+from jarvis.paths import Paths
+from jarvis.postgres import programs
+from jarvis.services import backup
+from jarvis.store import migrations, roles, sessions, users, work
+from jarvis.store.database import Database
+from tests.integration import external_server
+from tests.integration.external_server import ExternalServer, free_port
+
+REFUSED = (
+    psycopg.errors.InsufficientPrivilege,
+    psycopg.errors.NoDataFound,  # to ada, bob does not exist: that is said of him, too
+    psycopg.errors.FeatureNotSupported,  # COPY into a table under row-level security
+)
+PASSWORD = "p@ss:w#rd%/?&=ß x"
+
+
+@pytest.fixture(scope="module", params=[16, 18])
+def server(request: pytest.FixtureRequest) -> Iterator[ExternalServer]:
+    """A server of each version, with the roles ``owner`` (of a database), ``ada`` and ``bob``."""
+    if request.param not in programs.available():
+        pytest.skip(f"no Postgres {request.param} in the package")
+    with external_server.running(request.param) as running:
+        running.run(
+            *(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'" for name in ("owner", "ada", "bob"))
+        )
+        yield running
+
+
+@pytest.fixture
+def dbname(server: ExternalServer, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database of ``owner``'s, pgvector in it."""
+    name = f"db_{abs(hash(request.node.name)) % 10**8}"
+    server.run(f"CREATE DATABASE {name} OWNER owner")
+    server.run("CREATE EXTENSION vector", dbname=name)
+    yield name
+    server.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def settings_for(server: ExternalServer, dbname: str, role: str = "owner") -> DatabaseSettings:
+    return DatabaseSettings(url=server.url(role, PASSWORD, dbname))
+
+
+@pytest.fixture
+def settings(server: ExternalServer, dbname: str) -> DatabaseSettings:
+    return settings_for(server, dbname)
+
+
+@contextlib.contextmanager
+def opened(settings: DatabaseSettings, paths: Paths) -> Iterator[Database]:
+    database = Database(settings, paths, before_migration=backup.before_migration)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def test_all_of_it_with_a_password_full_of_marks(settings: DatabaseSettings, paths: Paths) -> None:
+    with opened(settings, paths) as database:
+        with database.transaction() as tx:
+            ada = users.ensure(tx, "ada")
+            sessions.create(tx, ada.id, title="hello")
+        assert not paths.postgres.exists(), "the embedded server was made"
+        with database.connection() as connection:
+            assert migrations.current(connection) == migrations.latest()
+
+
+def test_a_wrong_password_is_never_printed(server: ExternalServer, paths: Paths) -> None:
+    wrong = DatabaseSettings(url=server.url("owner", "secret@1#2", "postgres"))
+    with opened(wrong, paths) as database, pytest.raises(DatabaseUnavailable) as caught:
+        database.open()
+    said = f"{caught.value} {caught.value.hint} {database.describe()} {caught.value.__cause__}"
+    for part in ("secret", "1#2", "1%232"):
+        assert part not in said
+
+
+def test_no_right_to_create_the_extension(server: ExternalServer, paths: Paths) -> None:
+    server.run("CREATE DATABASE bare OWNER postgres")
+    server.run("GRANT ALL ON SCHEMA public TO owner", dbname="bare")
+    try:
+        with opened(settings_for(server, "bare"), paths) as database:
+            with pytest.raises(DatabaseUnavailable, match="may not create the extension") as caught:
+                database.open()
+            assert "CREATE EXTENSION vector" in caught.value.hint
+            server.run("CREATE EXTENSION vector", dbname="bare")
+            database.open()
+    finally:
+        server.run("DROP DATABASE bare WITH (FORCE)")
+
+
+def test_the_extension_in_a_schema_where_nobody_looks(
+    server: ExternalServer, dbname: str, paths: Paths
+) -> None:
+    server.run(
+        "CREATE SCHEMA tools",
+        "GRANT USAGE ON SCHEMA tools TO owner",
+        "ALTER EXTENSION vector SET SCHEMA tools",
+        dbname=dbname,
+    )
+    with opened(settings_for(server, dbname), paths) as database:
+        with pytest.raises(DatabaseUnavailable, match="schema tools") as caught:
+            database.open()
+        assert "SET search_path" in caught.value.hint
+        server.run(f"ALTER ROLE owner IN DATABASE {dbname} SET search_path = public, tools")
+        database.open()
+
+
+def test_in_another_schema(settings: DatabaseSettings, paths: Paths) -> None:
+    with opened(replace(settings, schema="jarvis_x"), paths) as database:
+        with database.transaction() as tx:
+            ada = users.ensure(tx, "ada")
+            sessions.create(tx, ada.id, title="hello")
+        with database.connection() as connection:
+            places = connection.execute(
+                "SELECT DISTINCT schemaname FROM pg_tables"
+                " WHERE tablename IN ('users', 'messages', 'schema_migrations')"
+            ).fetchall()
+        assert places == [("jarvis_x",)]
+        made = backup.create(database, paths)
+        with database.transaction() as tx:
+            tx.execute("DELETE FROM users")
+        backup.restore(database, made.path)
+        with database.transaction() as tx:
+            assert users.find(tx, "ada") == ada
+
+
+def test_a_backup_of_one_server_goes_into_another(
+    server: ExternalServer, settings: DatabaseSettings, paths: Paths
+) -> None:
+    with opened(settings, paths) as database:
+        with database.transaction() as tx:
+            ada = users.ensure(tx, "ada")
+            sessions.create(tx, ada.id, title="Grüße\t\\N\n")
+        made = backup.create(database, paths)
+    server.run("CREATE DATABASE other OWNER owner")
+    server.run("CREATE EXTENSION vector", dbname="other")
+    try:
+        with opened(settings_for(server, "other"), paths) as database:
+            backup.restore(database, made.path)
+            with database.transaction() as tx:
+                row = tx.execute("SELECT title FROM sessions").fetchone()
+            assert row == ("Grüße\t\\N\n",)
+    finally:
+        server.run("DROP DATABASE other WITH (FORCE)")
+
+
+class TestRowSecurity:
+    """Raw SQL as a second role: what the server itself keeps apart."""
+
+    @pytest.fixture
+    def people(self, settings: DatabaseSettings, paths: Paths) -> Iterator[dict[str, int]]:
+        """Two users with a session each; the roles ``ada`` and ``bob`` may see their own."""
+        with opened(settings, paths) as database:
+            found = {}
+            with database.transaction() as tx:
+                for name in ("ada", "bob"):
+                    person = users.ensure(tx, name)
+                    sessions.create(tx, person.id, title=f"of {name}")
+                    found[name] = person.id
+            with database.maintenance() as connection:
+                for name in found:
+                    roles.allow(connection, name, name)
+            yield found
+
+    @pytest.fixture
+    def ada(
+        self, server: ExternalServer, dbname: str, people: dict[str, int]
+    ) -> Iterator[psycopg.Connection]:
+        """A raw connection of the role ``ada``."""
+        with server.connect("ada", PASSWORD, dbname) as connection:
+            yield connection
+
+    def test_the_role_is_nobody_special(self, ada: psycopg.Connection) -> None:
+        row = ada.execute(
+            "SELECT rolsuper, rolbypassrls FROM pg_roles WHERE rolname = session_user"
+        ).fetchone()
+        assert row == (False, False)
+        owners = ada.execute(
+            "SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tableowner = 'ada'"
+        ).fetchone()
+        assert owners == (0,)
+
+    def test_every_table_with_a_user_is_forced(self, ada: psycopg.Connection) -> None:
+        rows = ada.execute(
+            "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
+            " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')"
+            " AND a.attname = 'user_id'"
+            " AND NOT (c.relrowsecurity AND c.relforcerowsecurity)"
+        ).fetchall()
+        assert rows == []
+
+    def test_it_sees_its_own_rows_only(
+        self, ada: psycopg.Connection, people: dict[str, int]
+    ) -> None:
+        assert ada.execute("SELECT name FROM users").fetchall() == [("ada",)]
+        assert ada.execute("SELECT title FROM sessions").fetchall() == [("of ada",)]
+        bob = people["bob"]
+        gone = ada.execute("DELETE FROM sessions WHERE user_id = %s", (bob,))
+        assert gone.rowcount == 0
+        changed = ada.execute("UPDATE sessions SET title = 'x' WHERE user_id = %s", (bob,))
+        assert changed.rowcount == 0
+
+    def test_it_cannot_write_for_another(
+        self, ada: psycopg.Connection, people: dict[str, int]
+    ) -> None:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ada.execute("INSERT INTO sessions (user_id, id) VALUES (%s, 99)", (people["bob"],))
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ada.execute("UPDATE sessions SET user_id = %s", (people["bob"],))
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ada.execute("SELECT next_id(%s, 'session')", (people["bob"],))
+
+    def test_the_setting_only_chooses_among_its_own(
+        self, ada: psycopg.Connection, people: dict[str, int]
+    ) -> None:
+        def seen(user_id: int | str) -> list[tuple[str]]:
+            with ada.transaction():
+                ada.execute("SELECT set_config('jarvis.user_id', %s, true)", (str(user_id),))
+                return [(row[0],) for row in ada.execute("SELECT title FROM sessions")]
+
+        assert seen(people["ada"]) == [("of ada",)]
+        assert seen(people["bob"]) == []
+        assert seen("1 OR true") == []
+        assert ada.execute("SELECT title FROM sessions").fetchall() == [("of ada",)]
+
+    def test_no_way_around(self, ada: psycopg.Connection) -> None:
+        for statement in (
+            "SET ROLE owner",
+            "SET SESSION AUTHORIZATION bob",
+            "ALTER TABLE sessions DISABLE ROW LEVEL SECURITY",
+            "ALTER TABLE sessions NO FORCE ROW LEVEL SECURITY",
+            "DROP POLICY own ON sessions",
+            "INSERT INTO role_users SELECT generate_series(1, 9), 'ada'",
+            "SELECT * FROM role_users",
+            "SELECT allow_role('ada')",
+            "SELECT allow_role('ada', 'bob')",
+            "SELECT protect_tables()",
+            "SELECT deny_role('bob')",
+            "TRUNCATE sessions",
+            "COPY sessions FROM STDIN",
+            "DELETE FROM schema_migrations",
+            "ALTER FUNCTION allowed_users() SET search_path = public",
+        ):
+            with pytest.raises(REFUSED):
+                ada.execute(statement.encode())
+        assert ada.execute("SELECT title FROM sessions").fetchall() == [("of ada",)]
+        ada.execute("SET row_security = off")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ada.execute("SELECT * FROM sessions")
+        ada.execute("RESET row_security")
+
+    def test_a_table_of_its_own_with_the_same_name_deceives_nobody(
+        self, ada: psycopg.Connection, people: dict[str, int]
+    ) -> None:
+        ada.execute("CREATE TEMP TABLE role_users (user_id bigint, role_name text)")
+        ada.execute("INSERT INTO role_users VALUES (%s, 'ada')", (people["bob"],))
+        ada.execute("SET search_path = pg_temp, public")
+        assert ada.execute("SELECT title FROM public.sessions").fetchall() == [("of ada",)]
+
+    def test_a_function_that_tells_what_it_sees_is_told_nothing(
+        self, ada: psycopg.Connection
+    ) -> None:
+        ada.execute(
+            "CREATE FUNCTION pg_temp.tell(text) RETURNS boolean LANGUAGE plpgsql COST 0.0001"
+            " AS $$ BEGIN RAISE NOTICE '%', $1; RETURN true; END $$"
+        )
+        told: list[str] = []
+        ada.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        ada.execute("SELECT count(*) FROM sessions WHERE pg_temp.tell(title)")
+        assert told == ["of ada"]
+
+    def test_models_are_shared_but_not_its_to_change(
+        self, ada: psycopg.Connection, server: ExternalServer, dbname: str
+    ) -> None:
+        ada.execute("INSERT INTO embedding_models (name, digest, dimensions) VALUES ('m', 'd', 3)")
+        assert ada.execute("DELETE FROM embedding_models").rowcount == 0
+        assert ada.execute("UPDATE embedding_models SET threshold = 1").rowcount == 0
+        assert ada.execute("SELECT name FROM embedding_models").fetchall() == [("m",)]
+
+    def test_the_program_as_that_role(
+        self, server: ExternalServer, dbname: str, people: dict[str, int], paths: Paths
+    ) -> None:
+        with opened(settings_for(server, dbname, "ada"), paths) as database:
+            with database.transaction() as tx:
+                ada = users.ensure(tx, "ada")
+                assert users.names(tx) == ["ada"]
+                sessions.create(tx, ada.id, title="second")
+            with pytest.raises(NotFound), database.transaction() as tx:
+                users.ensure(tx, "bob")
+            with pytest.raises(NotFound), database.transaction() as tx:
+                users.ensure(tx, "carol")
+
+    def test_taken_back(
+        self,
+        settings: DatabaseSettings,
+        paths: Paths,
+        ada: psycopg.Connection,
+    ) -> None:
+        with opened(settings, paths) as database, database.maintenance() as connection:
+            assert roles.everyone(connection) == [("ada", "ada"), ("bob", "bob"), ("owner", None)]
+            roles.allow(connection, "ada", None)
+            assert len(ada.execute("SELECT title FROM sessions").fetchall()) == 2
+            roles.deny(connection, "ada")
+            assert roles.everyone(connection) == [("bob", "bob"), ("owner", None)]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ada.execute("SELECT title FROM sessions")
+
+    def test_the_rights_survive_a_restore(
+        self, settings: DatabaseSettings, paths: Paths, ada: psycopg.Connection
+    ) -> None:
+        with opened(settings, paths) as database:
+            backup.restore(database, backup.create(database, paths).path)
+        assert ada.execute("SELECT title FROM sessions").fetchall() == [("of ada",)]
+
+
+@pytest.mark.skipif(shutil.which("pgbouncer") is None, reason="PgBouncer is not installed")
+def test_through_a_transaction_pooler(server: ExternalServer, dbname: str, paths: Paths) -> None:
+    with _pooler(server, dbname) as port:
+        settings = DatabaseSettings(
+            url=server.url("owner", PASSWORD, dbname, port), prepared_statements=False
+        )
+        with opened(settings, paths) as database:
+            for number in range(20):
+                with database.transaction() as tx:
+                    ada = users.ensure(tx, "ada")
+                    sessions.create(tx, ada.id, title=str(number))
+            with database.connection() as connection:
+                for _ in range(20):
+                    connection.execute("SELECT title FROM sessions WHERE user_id = %s", (ada.id,))
+            with work.worker_lock(database) as first, work.worker_lock(database) as second:
+                assert (first, second) == (True, False)
+            with work.worker_lock(database) as again:
+                assert again
+            made = backup.create(database, paths)
+            backup.restore(database, made.path)
+            with database.connection() as connection:
+                row = connection.execute("SELECT count(*) FROM sessions").fetchone()
+            assert row == (20,)
+
+
+@contextlib.contextmanager
+def _pooler(server: ExternalServer, dbname: str) -> Iterator[int]:
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="jp") as folder:
+        place = Path(folder)
+        quoted = PASSWORD.replace('"', '""')
+        (place / "users").write_text(f'"owner" "{quoted}"\n')
+        (place / "ini").write_text(
+            f"[databases]\n{dbname} = host=127.0.0.1 port={server.port}\n"
+            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+            f"auth_type = scram-sha-256\nauth_file = {place / 'users'}\n"
+            "pool_mode = transaction\ndefault_pool_size = 3\n"
+        )
+        # It refuses to run as root.
+        somebody: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            somebody = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+            place.chmod(0o755)
+            for name in ("users", "ini"):
+                (place / name).chmod(0o644)
+        process = subprocess.Popen(
+            ["pgbouncer", str(place / "ini")], stderr=subprocess.DEVNULL, cwd="/", **somebody
+        )
+        try:
+            deadline = time.monotonic() + 30
+            while True:
+                try:
+                    psycopg.connect(server.url("owner", PASSWORD, dbname, port)).close()
+                    break
+                except psycopg.OperationalError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.1)
+            yield port
+        finally:
+            process.terminate()
+            process.wait()
+
+
+SYSTEM_SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+"""Servers of the machine: built with TLS, which those of the package are not."""
+
+
+@pytest.mark.skipif(
+    not SYSTEM_SERVERS or shutil.which("openssl") is None, reason="no Postgres with TLS here"
+)
+def test_tls_is_checked_against_the_given_certificate(tmp_path: Path, paths: Paths) -> None:
+    binaries = programs.Binaries(
+        SYSTEM_SERVERS[-1].parent, programs.version(SYSTEM_SERVERS[-1].parent)
+    )
+    with external_server.running(binaries.major, binaries, tls=True) as server:
+        server.run(f"CREATE ROLE owner LOGIN PASSWORD '{PASSWORD}'")
+        right, wrong = tmp_path / "right.crt", tmp_path / "wrong.crt"
+        right.write_text(server.certificate)
+        external_server.make_certificate(wrong, tmp_path / "wrong.key")
+        url = server.url("owner", PASSWORD, "postgres").replace("127.0.0.1", "localhost")
+        settings = DatabaseSettings(url=url, sslmode="verify-full", sslrootcert=str(right))
+        with contextlib.closing(Database(settings, paths)) as database:
+            with database.connect_as_owner() as connection:
+                row = connection.execute(
+                    "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+                ).fetchone()
+            assert row == (True,)
+            # That server has no pgvector: it is said, and nothing else is the matter.
+            with pytest.raises(DatabaseUnavailable, match="pgvector"):
+                database.open()
+        settings = replace(settings, sslrootcert=str(wrong))
+        with (
+            contextlib.closing(Database(settings, paths)) as database,
+            pytest.raises(DatabaseUnavailable, match="certificate"),
+        ):
+            database.open()
