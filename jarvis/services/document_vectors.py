@@ -1,0 +1,119 @@
+"""Vectors of passages: made in batches by an ingest, or later by the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from jarvis import log
+from jarvis.errors import ModelUnavailable, ProviderUnavailable
+from jarvis.ingest.chunker import embedding_text
+from jarvis.retrieval import index
+from jarvis.store import documents as store
+from jarvis.store import vectors
+
+if TYPE_CHECKING:
+    from jarvis.services.app import App
+
+EMBED_BATCH = 32
+"""Passages in one request: as many as the embedder sends at once."""
+
+RETRY_S = 60.0
+"""Seconds until a passage that could not be embedded is tried again; doubled each time."""
+
+
+class Embedding:
+    """Embeds and stores passages as long as there is a model.
+
+    Attributes:
+        failed: why it gave up; empty while it works.
+        left: whether passages were left for the worker.
+    """
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.failed = ""
+        self.left = False
+
+    def window(self) -> int:
+        """Tokens that fit into the embedding model beside its prefix; 0: it cannot be asked."""
+        try:
+            embedder = self.app.embedder()
+            return embedder.max_tokens - len(embedder.document_prefix)
+        except ModelUnavailable as error:
+            self.failed = error.message
+            return 0
+
+    def write(self, texts: Mapping[int, str]) -> None:
+        """Embeds passages (id to text) and stores their vectors in one transaction.
+
+        Never raises for the model's sake: passages that it cannot embed are noted, and when it
+        is not there at all ``failed`` says why.
+        """
+        if self.failed:
+            self.left = True
+            return
+        ids = list(texts)
+        try:
+            model = self.app.embedding_model()
+            made = self.app.embedder().embed_documents([texts[i] for i in ids])
+        except ProviderUnavailable as error:
+            self.failed, self.left = error.message, True
+            return
+        except ModelUnavailable as error:
+            self._one_by_one(texts, error)
+            return
+        with self.app.database.transaction() as tx:
+            index.write_vectors(
+                tx, "chunk", self.app.user.id, model.id, dict(zip(ids, made, strict=True))
+            )
+
+    def _one_by_one(self, texts: Mapping[int, str], error: ModelUnavailable) -> None:
+        """Finds out which passage of a batch it is that the model cannot embed."""
+        if len(texts) > 1:
+            for owner, text in texts.items():
+                self.write({owner: text})
+            return
+        log.get("documents").warning("a passage could not be embedded: %s", error.message)
+        try:
+            model = self.app.embedding_model()
+        except ModelUnavailable as gone:
+            self.failed, self.left = gone.message, True
+            return
+        with self.app.database.transaction() as tx:
+            vectors.put_failures(
+                tx, "chunk", self.app.user.id, model.id, list(texts), error.message, RETRY_S
+            )
+
+
+class EmbedJob:
+    """The worker's part: vectors that an ingest did not make."""
+
+    name = "embed documents"
+
+    def pending(self, app: App) -> int:
+        """Passages without a vector."""
+        with app.database.connection() as connection:
+            return store.count_without_vector(connection, app.user.id)
+
+    def run_once(self, app: App, stop: Callable[[], bool]) -> int:
+        """Embeds one batch.
+
+        Raises:
+            ModelUnavailable: there is no embedding model.
+        """
+        model = app.embedding_model()
+        with app.database.connection() as connection:
+            rows = store.without_vector(connection, app.user.id, model.id, EMBED_BATCH)
+        if not rows or stop():
+            return 0
+        embedding = Embedding(app)
+        embedding.write({row.id: embedding_text(row.heading, row.content) for row in rows})
+        if embedding.failed:
+            raise ModelUnavailable(embedding.failed)
+        return len(rows)
+
+
+def embed_job() -> EmbedJob:
+    """The job, as the worker's table names it."""
+    return EmbedJob()
