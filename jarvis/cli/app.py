@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from jarvis.cli.help import Command, Group
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -55,6 +57,7 @@ def build(command: str | None) -> typer.Typer:
     """The tree with ``command`` in full; the others by name only, or all when it is None."""
     root = typer.Typer(
         name="jarvis",
+        cls=Group,
         help="A personal assistant that remembers, on your own machine.",
         no_args_is_help=False,
         add_completion=False,
@@ -77,10 +80,12 @@ def _add(root: typer.Typer, name: str, entry: Entry, *, stub: bool) -> None:
         return
     module = importlib.import_module(f"jarvis.cli.{entry.module}")
     if entry.group:
-        root.add_typer(module.app, name=name, help=entry.help, rich_help_panel=entry.panel)
+        root.add_typer(
+            module.app, name=name, cls=Group, help=entry.help, rich_help_panel=entry.panel
+        )
         return
     function: Any = getattr(module, f"{name}_", None) or getattr(module, name)
-    root.command(name, rich_help_panel=entry.panel)(function)
+    root.command(name, cls=Command, rich_help_panel=entry.panel)(function)
 
 
 def _root(

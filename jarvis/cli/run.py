@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from jarvis.cli.arguments import Arguments, split_globals
 from jarvis.errors import ExitCode, Interrupted, JarvisError, UsageError
 
+HELP_WIDTH = 80
+"""Columns of the help where no terminal says how wide it is."""
+
 
 def run(argv: Sequence[str]) -> int:
     """Runs the command line and returns the exit code."""
@@ -81,6 +84,7 @@ def _dispatch(arguments: Arguments, debug: bool) -> int:
             args=protect_free_text(root, rest),
             prog_name="jarvis",
             standalone_mode=False,
+            terminal_width=output.stdout().width or HELP_WIDTH,
             obj=state,
         )
         return int(result) if isinstance(result, int) else int(ExitCode.OK)

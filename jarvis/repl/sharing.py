@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from jarvis.cli import output
 from jarvis.errors import UsageError
-from jarvis.paths import private_file
 from jarvis.repl.terminal import write
 
 if TYPE_CHECKING:
     from jarvis.repl.chat import Chat
     from jarvis.repl.terminal import Surface
+    from jarvis.services.sessions import ExportFormat
 
 _CODE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1", re.DOTALL | re.MULTILINE)
 _CLIPBOARDS = (["pbcopy"], ["wl-copy"], ["xclip", "-selection", "clipboard"], ["clip.exe"])
@@ -96,17 +96,11 @@ def copy_text(text: str) -> str:
 
 def export(chat: Chat, terminal: Surface, argument: str) -> None:
     """``/export``"""
+    from jarvis.services import files
+
     if chat.session_id is None:
         raise UsageError("/export: nothing was said in this session yet")
     path = Path(argument or f"jarvis-session-{chat.session_id}.md").expanduser()
-    form = "json" if path.suffix == ".json" else "markdown"
-    text = chat.app.sessions.export(chat.session_id, "json" if form == "json" else "markdown")
-    try:
-        descriptor = private_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    except FileExistsError:
-        raise UsageError(f"{path} exists already", "give another name") from None
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
+    form: ExportFormat = "json" if path.suffix == ".json" else "markdown"
+    files.write_new(path, chat.app.sessions.export(chat.session_id, form))
     output.note(f"written to {path}")

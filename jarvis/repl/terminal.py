@@ -129,7 +129,7 @@ class Terminal:
 
     def edit(self, draft: str) -> str:
         """Runs the editor with the terminal as other programs expect it."""
-        from jarvis.repl.editor import edited
+        from jarvis.services.editor import edited
 
         with cooked(self.descriptor):
             return edited(draft)
@@ -195,6 +195,6 @@ class PlainTerminal:
 
     def edit(self, draft: str) -> str:
         """Runs the editor."""
-        from jarvis.repl.editor import edited
+        from jarvis.services.editor import edited
 
         return edited(draft)
