@@ -74,13 +74,9 @@ def passages(document: Text, sizes: Sizes) -> list[Passage]:
 def embedding_text(heading: str, content: str) -> str:
     """What is embedded and indexed of a passage: its headings, then its words.
 
-    Headings that the passage itself begins with are not repeated.
+    ``jarvis.store.vectors`` makes the same text of a stored passage.
     """
-    parts = [part for part in heading.split(" > ") if part]
-    words = " ".join(content[: 2 * MAX_HEADING].split())
-    while parts and parts[-1] in words:
-        parts.pop()
-    return f"{' > '.join(parts)}\n{content}" if parts else content
+    return f"{heading}\n{content}" if heading else content
 
 
 class _Chunker:

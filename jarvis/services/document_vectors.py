@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from jarvis import log
 from jarvis.errors import ModelUnavailable, ProviderUnavailable
-from jarvis.ingest.chunker import embedding_text
 from jarvis.retrieval import index
-from jarvis.store import documents as store
 from jarvis.store import vectors
 
 if TYPE_CHECKING:
     from jarvis.services.app import App
+    from jarvis.services.worker import Job
 
 EMBED_BATCH = 32
 """Passages in one request: as many as the embedder sends at once."""
@@ -86,34 +85,8 @@ class Embedding:
             )
 
 
-class EmbedJob:
+def embed_job() -> Job:
     """The worker's part: vectors that an ingest did not make."""
+    from jarvis.services.indexing import EmbedJob
 
-    name = "embed documents"
-
-    def pending(self, app: App) -> int:
-        """Passages without a vector."""
-        with app.database.connection() as connection:
-            return store.count_without_vector(connection, app.user.id)
-
-    def run_once(self, app: App, stop: Callable[[], bool]) -> int:
-        """Embeds one batch.
-
-        Raises:
-            ModelUnavailable: there is no embedding model.
-        """
-        model = app.embedding_model()
-        with app.database.connection() as connection:
-            rows = store.without_vector(connection, app.user.id, model.id, EMBED_BATCH)
-        if not rows or stop():
-            return 0
-        embedding = Embedding(app)
-        embedding.write({row.id: embedding_text(row.heading, row.content) for row in rows})
-        if embedding.failed:
-            raise ModelUnavailable(embedding.failed)
-        return len(rows)
-
-
-def embed_job() -> EmbedJob:
-    """The job, as the worker's table names it."""
-    return EmbedJob()
+    return EmbedJob("embed documents", "chunk")

@@ -369,17 +369,3 @@ def without_vector(
                 "limit": limit,
             },
         ).fetchall()
-
-
-def count_without_vector(connection: Connection, user_id: int) -> int:
-    """Passages that no model has embedded yet and that may be tried now."""
-    row = connection.execute(
-        """
-        SELECT count(*) FROM chunks c
-        WHERE c.user_id = %(user)s AND NOT EXISTS (
-            SELECT FROM chunk_vectors v WHERE v.user_id = c.user_id AND v.chunk_id = c.id
-              AND (v.embedding IS NOT NULL OR v.attempts >= %(most)s OR v.retry_at > now()))
-        """,
-        {"user": user_id, "most": MAX_ATTEMPTS},
-    ).fetchone()
-    return int(row[0]) if row else 0
