@@ -12,7 +12,7 @@ from jarvis.store import vectors
 
 if TYPE_CHECKING:
     from jarvis.services.app import App
-    from jarvis.services.worker import Job
+    from jarvis.services.indexing import EmbedJob
 
 EMBED_BATCH = 32
 """Passages in one request: as many as the embedder sends at once."""
@@ -85,7 +85,7 @@ class Embedding:
             )
 
 
-def embed_job() -> Job:
+def embed_job() -> EmbedJob:
     """The worker's part: vectors that an ingest did not make."""
     from jarvis.services.indexing import EmbedJob
 

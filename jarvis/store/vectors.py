@@ -36,7 +36,7 @@ class Tables:
     terms: sql.Identifier
     owner_id: sql.Identifier
     has_keys: bool
-    text: sql.SQL = sql.SQL("o.content")
+    text: sql.SQL
     """What is embedded and indexed of the row ``o``."""
 
     def names(self) -> dict[str, sql.Composable]:
