@@ -50,10 +50,10 @@ _FACTORIAL = re.compile(r"(\b\d+|\([^()]*\))\s*!(?!=)")
 
 @tool(Effect.PURE)
 def calculator(expression: str) -> str:
-    """Computes exactly. Use it for every calculation instead of doing it in your head.
+    """Computes exactly; use it for every calculation.
 
     Args:
-        expression: e.g. 2847 * 391, 15% of 80, sqrt(2), 1/3 + 1/6, comb(10, 3)
+        expression: e.g. 2847 * 391, 15% of 80, sqrt(2)
     """
     return calculate(expression)
 

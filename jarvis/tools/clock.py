@@ -49,29 +49,24 @@ def clock(
     context: ToolContext,
     action: Literal["now", "convert", "difference", "add", "calendar"] = "now",
     when: str = "now",
-    until: str = "",
-    amount: str = "",
+    to: str = "",
     zone: str = "",
-    to_zone: str = "",
 ) -> str:
-    """Tells date and time anywhere, converts zones, counts days, adds to dates, shows a month.
+    """Tells the time anywhere, converts zones, counts days between dates, adds to a date.
 
     Args:
-        action: now (zone); convert (when, zone, to_zone); difference (when, until); add (when,
-            amount); calendar (when)
-        when: 2026-12-24, 2026-12-24 18:30, today, friday
-        until: the later date of a difference
-        amount: e.g. 3 weeks, -45 minutes
-        zone: e.g. Europe/Oslo, Tokyo, UTC+2
+        when: e.g. 2026-12-24 18:30, today
+        to: another date (difference), 3 weeks (add), a zone (convert)
+        zone: e.g. Europe/Oslo, Tokyo
     """
     here = find_zone(zone) if zone else context.now.tzinfo or dt.UTC
     now = context.now.astimezone(here)
     start = parse(when or "now", now)
     actions: Mapping[str, Callable[[], str]] = {
         "now": lambda: _say(now),
-        "convert": lambda: _convert(start, to_zone, context.now),
-        "difference": lambda: _difference(start, parse(until or "now", now)),
-        "add": lambda: _add(start, amount),
+        "convert": lambda: _convert(start, to, context.now),
+        "difference": lambda: _difference(start, parse(to or "now", now)),
+        "add": lambda: _add(start, to),
         "calendar": lambda: _calendar(start.moment),
     }
     try:

@@ -16,11 +16,7 @@ _MAX_ENTRIES = 200
 
 @tool(Effect.READS)
 def read_file(context: ToolContext, path: str) -> str:
-    """Reads a text file, or lists a folder, that the user allowed.
-
-    Args:
-        path: the file's path
-    """
+    """Reads a text file or lists a folder."""
     if not context.folders:
         raise ToolError("no folder is allowed: the user sets tools.folders")
     if "\0" in path:

@@ -6,17 +6,16 @@ from jarvis.errors import NotFound
 from jarvis.tools.protocol import DocumentPort, Effect, MemoryPort, ToolContext, tool
 from jarvis.tools.schema import ToolError
 
-_MOST = 20
+FACTS = 8
+"""Memories that one call returns at most."""
+PASSAGES = 4
+"""Passages that one call returns at most."""
 
 
 @tool(Effect.READS)
-def recall(context: ToolContext, query: str, limit: int = 5) -> str:
-    """Searches what is remembered about the user.
-
-    Args:
-        query: what to look for
-    """
-    hits = _memories(context).recall(query, _bounded(limit))
+def recall(context: ToolContext, query: str) -> str:
+    """Searches what is remembered about the user."""
+    hits = _memories(context).recall(query, FACTS)
     if not hits:
         return "nothing is remembered about that"
     return "\n".join(
@@ -26,13 +25,9 @@ def recall(context: ToolContext, query: str, limit: int = 5) -> str:
 
 
 @tool(Effect.READS)
-def search_documents(context: ToolContext, query: str, limit: int = 4) -> str:
-    """Searches the user's documents; cite what is found as [name, p. N].
-
-    Args:
-        query: what to look for
-    """
-    hits = _documents(context).search(query, _bounded(limit))
+def search_documents(context: ToolContext, query: str) -> str:
+    """Searches the user's documents."""
+    hits = _documents(context).search(query, PASSAGES)
     if not hits:
         return "no document says anything about that"
     found = []
@@ -44,10 +39,10 @@ def search_documents(context: ToolContext, query: str, limit: int = 4) -> str:
 
 @tool(Effect.WRITES)
 def remember(context: ToolContext, content: str) -> str:
-    """Remembers a fact about the user, when they ask for it.
+    """Remembers a fact when the user asks for it.
 
     Args:
-        content: one short sentence, in the user's words
+        content: one short sentence in the user's words
     """
     memory = _memories(context).remember(content)
     if memory.state != "active":
@@ -57,20 +52,16 @@ def remember(context: ToolContext, content: str) -> str:
 
 @tool(Effect.WRITES)
 def forget(context: ToolContext, memory_id: int) -> str:
-    """Forgets one remembered fact, when the user asks for it.
+    """Forgets a fact when the user asks for it.
 
     Args:
-        memory_id: the number that recall shows
+        memory_id: its number, from recall
     """
     try:
         memory = _memories(context).forget(memory_id)
     except NotFound as error:
         raise ToolError(error.message) from error
     return f"forgotten: {memory.content}"
-
-
-def _bounded(limit: int) -> int:
-    return min(max(limit, 1), _MOST)
 
 
 def _memories(context: ToolContext) -> MemoryPort:

@@ -53,11 +53,10 @@ def weather(
     days: int = 1,
     units: Literal["metric", "imperial"] = "metric",
 ) -> str:
-    """Tells the weather at a place now and for the next days.
+    """Tells the weather now and for the next days.
 
     Args:
         place: a town
-        days: 1 to 7
     """
     if context.web is None:
         raise ToolError("the network is not available in this conversation")

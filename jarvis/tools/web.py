@@ -5,19 +5,16 @@ from __future__ import annotations
 from jarvis.tools.protocol import Effect, ToolContext, WebPort, tool
 from jarvis.tools.schema import ToolError
 
-_MOST = 10
+RESULTS = 5
+"""Results that one search returns at most."""
 
 
 @tool(Effect.NETWORK)
-def web_search(context: ToolContext, query: str, limit: int = 5) -> str:
-    """Searches the web; gives titles, addresses and snippets.
-
-    Args:
-        query: what to search for
-    """
+def web_search(context: ToolContext, query: str) -> str:
+    """Searches the web."""
     if not query.strip():
         raise ToolError("web_search: search for what?")
-    results = _web(context).search(query.strip(), min(max(limit, 1), _MOST))
+    results = _web(context).search(query.strip(), RESULTS)
     if not results:
         return "the web search found nothing"
     return "\n\n".join(
@@ -28,11 +25,7 @@ def web_search(context: ToolContext, query: str, limit: int = 5) -> str:
 
 @tool(Effect.NETWORK)
 def fetch_page(context: ToolContext, url: str) -> str:
-    """Fetches one web page as text.
-
-    Args:
-        url: its full address
-    """
+    """Reads one web page."""
     page = _web(context).page(url.strip())
     return f"{page.url}\n\n{page.text}" if page.text else f"{page.url} holds no text"
 

@@ -211,7 +211,7 @@ def test_now_here_and_elsewhere() -> None:
 
 
 def test_conversion() -> None:
-    said = say(action="convert", when="2026-12-24 18:30", zone="Europe/Oslo", to_zone="Asia/Tokyo")
+    said = say(action="convert", when="2026-12-24 18:30", zone="Europe/Oslo", to="Asia/Tokyo")
     assert "2026-12-25 02:30:00 JST" in said
 
 
@@ -230,7 +230,7 @@ def test_conversion() -> None:
     ],
 )
 def test_difference(when: str, until: str, expected: str) -> None:
-    assert expected in say(action="difference", when=when, until=until)
+    assert expected in say(action="difference", when=when, to=until)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_difference(when: str, until: str, expected: str) -> None:
     ],
 )
 def test_add(when: str, amount: str, expected: str) -> None:
-    assert say(action="add", when=when, amount=amount).startswith(expected)
+    assert say(action="add", when=when, to=amount).startswith(expected)
 
 
 def test_calendar() -> None:
@@ -263,9 +263,9 @@ def test_calendar() -> None:
         {"when": "03/04/2026", "action": "calendar"},
         {"when": "the day after", "action": "calendar"},
         {"when": "25:99", "action": "calendar"},
-        {"action": "add", "amount": "soon"},
-        {"action": "add", "amount": "9999999999 days"},
-        {"action": "add", "amount": "99999999 years"},
+        {"action": "add", "to": "soon"},
+        {"action": "add", "to": "9999999999 days"},
+        {"action": "add", "to": "99999999 years"},
         {"action": "explode"},
     ],
 )
