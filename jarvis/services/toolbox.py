@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jarvis.errors import JarvisError
+from jarvis.errors import JarvisError, UsageError
 from jarvis.llm.protocols import ChatModel
 from jarvis.security import injection, secrets
 from jarvis.security.text import clean_line
@@ -177,14 +177,35 @@ def context(app: App, now: datetime, *, private: bool = False) -> ToolContext:
 
 
 def run(app: App, name: str, arguments: object) -> str:
-    """Runs one tool for the user who names it; their command is their word.
+    """Runs one tool for the user who names it; their command is their word and their yes.
+
+    Args:
+        arguments: an object or its JSON; a list of one holds the first parameter's value.
 
     Raises:
         NotFound: there is no such tool.
         ToolError: wrong arguments, or it failed.
+        UsageError: the configuration denies tools of its kind.
     """
     tool = registry(app).get(name)
+    if policy(app).standing(tool.effect) is Verdict.DENY:
+        raise UsageError(
+            f"{name} is denied: tools.{tool.effect} is deny",
+            f"jarvis config set tools.{tool.effect} ask",
+        )
+    if isinstance(arguments, list):
+        arguments = dict(zip(tool.parameters["properties"], arguments, strict=False))
     return tool.call(tool.check(arguments), context(app, datetime.now().astimezone()))
+
+
+def parse_arguments(words: Sequence[str]) -> object:
+    """Arguments as they are typed: ``NAME=VALUE`` words, one JSON object, or plain values."""
+    if len(words) == 1 and words[0].lstrip().startswith("{"):
+        return words[0]
+    pairs = [re.fullmatch(r"([a-z_]\w*)=(.*)", word, re.S) for word in words]
+    if words and all(pairs):
+        return {pair[1]: pair[2] for pair in pairs if pair}
+    return list(words) if words else {}
 
 
 class Memories:
@@ -218,27 +239,26 @@ class Memories:
 
     def forget(self, memory_id: int) -> Memory:
         """Forgets one fact, as ``jarvis memory forget`` does."""
-        from jarvis.services import forgetting, memory
+        from jarvis.services import forget
 
         if self._private:
             raise ToolError("this conversation is private: nothing is changed")
-        before = memory.show(self._app, memory_id).memory
-        forgetting.forget(self._app, [memory_id])
-        return before
+        found = forget.resolve(self._app, [str(memory_id)])
+        forget.forget(self._app, found)
+        return found[0]
 
 
 class Documents:
-    """The ``DocumentPort`` over the retriever."""
+    """The ``DocumentPort`` over the document service."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     def search(self, query: str, limit: int) -> Sequence[ChunkHit]:
         """Finds passages by meaning and by words."""
-        question, model = _question(self._app, query)
-        return self._app.retriever.chunks(
-            self._app.user.id, question, model, filters=Filters(), limit=limit
-        ).hits
+        from jarvis.services import documents
+
+        return documents.Documents(self._app).search(query, limit).hits
 
 
 def _question(app: App, query: str) -> tuple[Query, EmbeddingModel | None]:

@@ -112,8 +112,8 @@ def clear_titles(tx: Connection, user_id: int, session_ids: Sequence[int]) -> in
 def clear_summaries(tx: Connection, user_id: int, session_ids: Sequence[int]) -> int:
     """Takes the summaries away: the worker writes new ones from what is not barred."""
     return tx.execute(
-        "UPDATE sessions SET summary = '', summary_message_id = 0 WHERE user_id = %s"
-        " AND id = ANY(%s) AND summary <> ''",
+        "UPDATE sessions SET summary = '', summary_message_id = 0, closed_message_id = 0"
+        " WHERE user_id = %s AND id = ANY(%s) AND (summary <> '' OR closed_message_id > 0)",
         (user_id, list(session_ids)),
     ).rowcount
 

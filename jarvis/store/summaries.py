@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -118,21 +117,6 @@ def former(connection: Connection, user_id: int, session_id: int) -> list[int]:
         (user_id, session_id),
     ).fetchall()
     return [int(row[0]) for row in rows]
-
-
-def invalidate(tx: Connection, user_id: int, session_ids: Iterable[int]) -> int:
-    """Drops running summaries, because something that they were made of was forgotten.
-
-    The next turn that outgrows its share has a new one made, without what is barred by then.
-
-    Returns:
-        how many conversations had one.
-    """
-    return tx.execute(
-        "UPDATE sessions SET summary = '', summary_message_id = 0"
-        " WHERE user_id = %s AND id = ANY(%s) AND summary_message_id > 0",
-        (user_id, list(session_ids)),
-    ).rowcount
 
 
 def close(tx: Connection, user_id: int, session_id: int) -> bool:
