@@ -180,31 +180,37 @@ class ContextLoader:
         model, vector = embedded or (None, None)
         question = Query(text=query, vector=vector, now=now)
         retriever, user_id = self.app.retriever, self.app.user.id
-        arms = (
-            run(lambda: retriever.memories(
+        # All three begin before the first is waited for.
+        memory_arm = run(
+            lambda: retriever.memories(
                 user_id, question, model, filters=Filters(), limit=settings.facts
-            )),
-            run(lambda: retriever.turns(
+            )
+        )
+        turn_arm = run(
+            lambda: retriever.turns(
                 user_id,
                 question,
                 model,
                 filters=Filters(exclude_session=session_id),
                 limit=settings.turns,
-            )),
-            run(lambda: retriever.chunks(
+            )
+        )
+        chunk_arm = run(
+            lambda: retriever.chunks(
                 user_id, question, model, filters=Filters(), limit=settings.chunks
-            )),
-        )  # fmt: skip
-        names = ("memories", "past conversations", "documents")
-        results = [
-            _wait(arm, settings.timeout, name, warnings)
-            for arm, name in zip(arms, names, strict=True)
-        ]
+            )
+        )
+        facts = _wait(memory_arm, settings.timeout, "memories", warnings)
+        past = _wait(turn_arm, settings.timeout, "past conversations", warnings)
+        passages = _wait(chunk_arm, settings.timeout, "documents", warnings)
         dropped: dict[str, list[dict[str, object]]] = {}
-        for name, result in zip(("memories", "turns", "documents"), results, strict=True):
-            if result is not None:
-                dropped[name] = list(result.dropped)
-        memories = list(results[0].hits) if results[0] else []
+        if facts is not None:
+            dropped["memories"] = list(facts.dropped)
+        if past is not None:
+            dropped["turns"] = list(past.dropped)
+        if passages is not None:
+            dropped["documents"] = list(passages.dropped)
+        memories = list(facts.hits) if facts else []
         if not memories and (vector is None or asks_about_user(words)):
             memories = (
                 _wait(
@@ -217,8 +223,8 @@ class ContextLoader:
             )
         return (
             memories,
-            list(results[1].hits) if results[1] else [],
-            list(results[2].hits) if results[2] else [],
+            list(past.hits) if past else [],
+            list(passages.hits) if passages else [],
             dropped,
         )
 

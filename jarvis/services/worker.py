@@ -39,7 +39,7 @@ JOBS = (
     "jarvis.services.indexing:embed_memories_job",
     "jarvis.services.indexing:embed_turns_job",
     "jarvis.services.extraction:job",
-    "jarvis.services.documents:embed_job",
+    "jarvis.services.document_vectors:embed_job",
     "jarvis.services.changes:job",
     "jarvis.services.titles:job",
     "jarvis.services.summary:job",
