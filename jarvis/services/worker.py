@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 JOBS = (
     "jarvis.services.indexing:embed_memories_job",
     "jarvis.services.indexing:embed_turns_job",
-    "jarvis.services.extraction:job",
+    "jarvis.services.extraction.job:ExtractionJob",
     "jarvis.services.document_vectors:embed_job",
     "jarvis.services.changes:job",
     "jarvis.services.titles:job",
