@@ -64,6 +64,19 @@ def instance_lock(paths: Paths) -> Path:
     return paths.engine_runtime / "instance.lock"
 
 
+def build() -> str:
+    """Which engine this is: the version, and the sizes of the engine's modules.
+
+    So a checkout that was updated replaces its engine too, not only a new release.
+    """
+    import zlib
+
+    folder = Path(__file__).parent
+    with os.scandir(folder) as entries:
+        sizes = sorted((each.name, each.stat().st_size) for each in entries if each.is_file())
+    return f"{__version__}+{zlib.crc32(repr(sizes).encode()):08x}"
+
+
 def ensure_running(
     paths: Paths, config: Config | None = None, *, progress: Callable[[str], None] | None = None
 ) -> Path:
@@ -257,8 +270,8 @@ def _instance_locked(paths: Paths) -> bool:
 
 
 def _is_other_version(paths: Paths) -> bool:
-    version = _record(paths).get("version")
-    return version is not None and version != __version__
+    running = _record(paths).get("build")
+    return running is not None and running != build()
 
 
 def _record(paths: Paths) -> dict[str, Any]:

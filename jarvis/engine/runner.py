@@ -8,11 +8,11 @@ until its standard input closes: it cannot outlive the server that started it.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -52,20 +52,26 @@ _PROBE_PROMPT, _PROBE_ANSWER = 64, 12
 def main() -> None:
     """Loads the model named on standard input and serves it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which drains first
-    _die_with_parent()
     report = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
     spec = RunnerSpec(**json.loads(sys.stdin.readline()))
+    # Not a signal at the parent's death: Linux sends that when the *thread* ends that started us.
+    watch = threading.Thread(target=_end_with_parent, args=(spec.socket,))
+    watch.start()
     try:
         answer = _serve(spec)
     except Exception as error:  # noqa: BLE001 -- whatever the library raises is the answer
         answer = {"error": str(error)}
     with contextlib.suppress(BrokenPipeError), report:
         report.write(json.dumps(answer) + "\n")
-    if "error" not in answer:
-        while sys.stdin.readline():
-            pass
+    watch.join()
+
+
+def _end_with_parent(address: str) -> None:
+    """Waits until standard input closes, then ends the process, loading or not."""
+    while sys.stdin.readline():
+        pass
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(spec.socket)  # noqa: PTH108 -- pathlib is not needed otherwise
+        os.unlink(address)  # noqa: PTH108 -- pathlib is not needed otherwise
     # llama.cpp's threads need no farewell, and joining them waits for a running batch.
     os._exit(0)
 
@@ -136,16 +142,6 @@ def _measure(address: str) -> tuple[float, float]:
     }
     timings = llama.call(address, "/completion", request, lambda: None)["timings"]
     return timings["prompt_per_second"], timings["predicted_per_second"]
-
-
-def _die_with_parent() -> None:
-    """Linux: be killed when the parent dies, even while loading (standard input is not read)."""
-    if sys.platform != "linux":
-        return
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() == 1:
-        os._exit(1)
 
 
 if __name__ == "__main__":

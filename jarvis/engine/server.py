@@ -82,6 +82,7 @@ class _Server:
         )
         self.engine = Engine(paths, config, self.pool)
         self.engine.shutdown = self.request_stop
+        self.build = launcher.build()  # of the code that runs, not of what replaces it later
         self.listeners: list[Listener] = []
         self.stopping = threading.Event()
 
@@ -156,6 +157,7 @@ class _Server:
             {
                 "pid": os.getpid(),
                 "version": __version__,
+                "build": self.build,
                 "started": time.time(),
                 "address": address,
                 "python": sys.executable,
