@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jarvis.cli import output, records
+from jarvis.cli import consent, output, records
 from jarvis.cli.progress import Progress
 from jarvis.cli.state import State, state_of
 from jarvis.cli.stdin import read_stdin
@@ -71,6 +71,7 @@ def ask(
         schema=_schema(format_),
         files=tuple(_attached(path) for path in file or ()),
         think=think,
+        confirm=consent.asker(),
     )
     if dry_run:
         _print_prompt(state.app.assistant.dry_run(request), explain=explain, json=json)
@@ -126,8 +127,10 @@ def run_turn(state: State, request: TurnRequest, *, live: bool) -> TurnResult:
                     output.stderr().write(text)
                 case turns.Warning_(text):
                     output.warn(text)
-                case turns.ToolStarted(name, _):
-                    output.note(f"tool: {name}")
+                case turns.ToolStarted(name, arguments):
+                    output.note(f"tool: {name} {output.show_value(arguments)}")
+                case turns.ToolFinished(name, _, error) if error:
+                    output.warn(f"tool {name}: {error}")
                 case turns.Finished(finished):
                     result = finished
                 case _:
