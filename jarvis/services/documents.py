@@ -5,12 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from jarvis import log
 from jarvis.errors import DocumentUnreadable, ModelUnavailable, NotFound, UsageError
 from jarvis.paths import private_folder
 from jarvis.security.text import clean
@@ -21,6 +20,7 @@ from jarvis.store import documents as store
 from jarvis.types import ChunkHit, Document, Filters
 
 if TYPE_CHECKING:
+    from jarvis.retrieval import Results
     from jarvis.services.app import App
     from jarvis.services.document_ingest import IngestProgress, IngestResult
 
@@ -133,24 +133,43 @@ class Documents:
             return store.details(connection, self._reader_id(), document.id)
 
     def search(
-        self, query: str, limit: int, document: Document | None = None
-    ) -> Sequence[ChunkHit]:
-        """Finds passages by meaning and by words, best first; by words alone without a model."""
+        self,
+        query: str,
+        limit: int,
+        document: Document | None = None,
+        *,
+        min_similarity: float | None = None,
+        explain: bool = False,
+    ) -> Results[ChunkHit]:
+        """Finds passages by meaning and by words, best first; by words alone without a model.
+
+        Args:
+            query: what to look for.
+            limit: hits at most.
+            document: only in this one.
+            min_similarity: the cosine that a hit must reach; None: the calibrated gate.
+            explain: keep every term of the scores.
+        """
         from jarvis.retrieval import Query
 
         words = clean(query).strip()
+        user_id = self._reader_id()
         vector = model = None
+        notes: tuple[str, ...] = ()
         try:
             vector, model = self.app.embedder().embed_query(words), self.app.embedding_model()
         except ModelUnavailable as error:
-            log.get("documents").info("searching by words only: %s", error.message)
-        return self.app.retriever.chunks(
-            self._reader_id(),
+            notes = (f"searching by words only: {error.message}",)
+        found = self.app.retriever.chunks(
+            user_id,
             Query(words, vector, datetime.now(UTC)),
             model,
             filters=Filters(document_id=document.id if document else None),
             limit=limit,
-        ).hits
+            min_similarity=min_similarity,
+            explain=explain,
+        )
+        return replace(found, notes=(*notes, *found.notes))
 
     def forget(self, documents: Sequence[Document]) -> Forgotten:
         """Removes documents with all that was made of them, and looks whether they are gone.

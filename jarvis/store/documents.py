@@ -247,27 +247,30 @@ def add_chunks(
     ).fetchone()
     assert row is not None  # noqa: S101 -- RETURNING gives the row
     ids = list(range(int(row[0]) - len(chunks) + 1, int(row[0]) + 1))
-    with tx.cursor().copy(
-        "COPY chunks (user_id, id, document_id, ordinal, page, page_end, page_label, heading,"
-        " start_char, end_char, tokens, content) FROM STDIN"
-    ) as copy:
-        for chunk_id, chunk in zip(ids, chunks, strict=True):
-            copy.write_row(
-                (
-                    user_id,
-                    chunk_id,
-                    document_id,
-                    chunk.ordinal,
-                    chunk.page,
-                    chunk.page_end,
-                    chunk.page_label,
-                    chunk.heading,
-                    chunk.start,
-                    chunk.end,
-                    chunk.tokens,
-                    chunk.content,
-                )
-            )
+    tx.execute(
+        """
+        INSERT INTO chunks (user_id, document_id, id, ordinal, page, page_end, page_label, heading,
+                            start_char, end_char, tokens, content)
+        SELECT %(user)s, %(document)s, * FROM unnest(
+            %(ids)s::bigint[], %(ordinals)s::int[], %(pages)s::int[], %(ends)s::int[],
+            %(labels)s::text[], %(headings)s::text[], %(starts)s::int[], %(stops)s::int[],
+            %(tokens)s::int[], %(contents)s::text[])
+        """,
+        {
+            "user": user_id,
+            "document": document_id,
+            "ids": ids,
+            "ordinals": [chunk.ordinal for chunk in chunks],
+            "pages": [chunk.page for chunk in chunks],
+            "ends": [chunk.page_end for chunk in chunks],
+            "labels": [chunk.page_label for chunk in chunks],
+            "headings": [chunk.heading for chunk in chunks],
+            "starts": [chunk.start for chunk in chunks],
+            "stops": [chunk.end for chunk in chunks],
+            "tokens": [chunk.tokens for chunk in chunks],
+            "contents": [chunk.content for chunk in chunks],
+        },
+    )
     return ids
 
 

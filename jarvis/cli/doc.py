@@ -1,0 +1,297 @@
+"""``jarvis doc``: documents to answer from."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jarvis.cli import output, records
+from jarvis.cli.progress import Progress
+from jarvis.cli.state import State, state_of
+from jarvis.errors import DocumentUnreadable, JarvisError, UsageError
+from jarvis.security.terminal import escape_controls
+
+if TYPE_CHECKING:
+    from jarvis.services.document_files import FileSource
+    from jarvis.services.document_ingest import IngestProgress, IngestResult
+    from jarvis.services.documents import Documents, Forgotten
+
+app = typer.Typer(no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Exact records as JSON.")]
+
+COLUMNS = (
+    output.Column("id", right=True),
+    output.Column("name", flexible=True),
+    output.Column("pages", right=True),
+    output.Column("chunks", "passages", right=True),
+    output.Column("updated_at"),
+)
+PREVIEW = 20
+"""Documents that are shown before a forget of many is confirmed."""
+
+HIT_COLUMNS = (
+    output.Column("id", right=True),
+    output.Column("document"),
+    output.Column("page", right=True),
+    output.Column("score", right=True),
+    output.Column("content", flexible=True),
+)
+
+
+@app.command()
+def ingest(
+    context: typer.Context,
+    paths: Annotated[list[str], typer.Argument(help="Files and folders; - for stdin.")],
+    recursive: Annotated[
+        bool, typer.Option("-r", "--recursive", help="Folders inside folders too.")
+    ] = False,
+    glob: Annotated[
+        list[str] | None, typer.Option("--glob", help="Of folders, only files like *.pdf.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Hidden and git-ignored files too.")] = False,
+    name: Annotated[str, typer.Option("--name", help="What stdin is called: notes.md.")] = "",
+    password: Annotated[
+        str | None,
+        typer.Option(
+            "--password", envvar="JARVIS_DOCUMENT_PASSWORD", help="Of encrypted PDFs; - asks."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Read files, so that answers can cite them."""
+    state = state_of(context)
+    failed = 0
+    with _sources(state, paths, name, recursive, glob or [], all_) as files:
+        if not files:
+            output.note("there is no file to read")
+        for result in _with_progress(state, files, _password(password)):
+            _print_result(result, json=json)
+            failed += result.status == "failed"
+    if failed:
+        count = f"{failed} of {len(files)} files" if len(files) > 1 else "the file"
+        raise DocumentUnreadable(f"{count} could not be read", "each is named above")
+
+
+@contextlib.contextmanager
+def _sources(
+    state: State, paths: list[str], name: str, recursive: bool, globs: list[str], everything: bool
+) -> Iterator[list[FileSource]]:
+    """The files that the arguments mean."""
+    from jarvis.services.document_files import Selection
+    from jarvis.services.documents import spooled
+
+    if name and "-" not in paths:
+        raise UsageError("--name is for stdin", "jarvis doc ingest - --name notes.md < notes.md")
+    selection = Selection(recursive=recursive, globs=globs, everything=everything)
+    files = list(selection.files([Path(path) for path in paths if path != "-"]))
+    if "-" not in paths:
+        yield files
+        return
+    with spooled(state.app, sys.stdin.buffer, name) as source:
+        yield [source, *files]
+
+
+def _password(given: str | None) -> str | None:
+    if given != "-":
+        return given
+    import getpass
+
+    try:
+        return getpass.getpass("password: ")
+    except EOFError:
+        raise UsageError("there is no password", "give it after --password") from None
+
+
+def _with_progress(
+    state: State, files: list[FileSource], password: str | None
+) -> Iterator[IngestResult]:
+    """Runs the ingest below two figures: how far this file is, and how far all of them are."""
+    from jarvis.services.documents import Documents
+
+    with Progress("reading", total=len(files) or None) as bar:
+
+        def show(event: IngestProgress) -> None:
+            part = event.done / event.total if event.total else 0.0
+            unit = "pages" if event.stage == "reading" else "passages"
+            amount = f" {event.done}/{event.total} {unit}" if event.total else ""
+            # Reading is quick, embedding is what takes the time.
+            share = 0.1 * part if event.stage == "reading" else 0.1 + 0.9 * part
+            bar.update(
+                f"{event.number}/{event.files} {Path(event.path).name}: {event.stage}{amount}",
+                done=event.number - 1 + share,
+            )
+
+        documents = Documents(state.app)
+        yield from documents.ingest(files, password=password, progress=show)
+
+
+def _print_result(result: IngestResult, *, json: bool) -> None:
+    """One line on stdout; what is for people only on stderr."""
+    if json:
+        record = {field: getattr(result, field) for field in INGEST_FIELDS}
+        output.emit_records([record], json=True)
+        return
+    failed = result.status == "failed"
+    facts = [_count(result.pages, "page")] if result.pages else []
+    facts.append(result.error or "cannot be read" if failed else _count(result.chunks, "passage"))
+    cells = [result.status, str(result.id or ""), result.path, ", ".join(facts)]
+    out = output.stdout()
+    safe = [escape_controls(cell) for cell in cells]
+    if out.terminal:
+        safe[0] = out.style(safe[0], "red" if failed else "green")
+    with output.quiet_line():
+        out.write(("  " if out.terminal else "\t").join(safe) + "\n")
+    for text in (*result.warnings, *([result.hint] if result.hint else [])):
+        output.note(f"{result.path}: {text}")
+
+
+INGEST_FIELDS = (
+    "path",
+    "id",
+    "status",
+    "pages",
+    "empty_pages",
+    "chunks",
+    "warnings",
+    "error",
+    "elapsed_ms",
+)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+@app.command("list")
+def list_(context: typer.Context, json: Json = False) -> None:
+    """The documents that were read."""
+    rows = _documents(context).all()
+    output.emit_records(rows, json=json, columns=COLUMNS)
+    if not rows:
+        output.note("there are no documents: jarvis doc ingest FILE")
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    document: Annotated[str, typer.Argument(help="Its id, name or path.")],
+    page: Annotated[
+        int | None, typer.Option("--page", min=1, help="The text of one page, counted from 1.")
+    ] = None,
+    text: Annotated[bool, typer.Option("--text", help="The whole text.")] = False,
+    json: Json = False,
+) -> None:
+    """What is known of a document, or its text."""
+    documents = _documents(context)
+    found = documents.get(document)
+    details = documents.details(found)
+    if page is None and not text:
+        record = {**output.jsonable(found), "warnings": details.get("warnings", [])}
+        output.emit_object(record, json=json)
+        return
+    content = documents.text(found, page)
+    if not json:
+        output.emit_text(content)
+        if not content:
+            output.note(f"there is no text on page {page}")
+        return
+    record = {"id": found.id, "document": found.name, "page": page}
+    if page is not None:
+        record["page_label"] = details["pages"][page - 1][2]
+    output.emit_object({**record, "content": content}, json=True)
+
+
+@app.command()
+def search(
+    context: typer.Context,
+    query: Annotated[list[str], typer.Argument(help="What to look for.")],
+    limit: Annotated[int, typer.Option("-k", "--limit", min=1, help="Hits at most.")] = 5,
+    document: Annotated[str, typer.Option("--document", help="Only in this one.")] = "",
+    min_similarity: Annotated[
+        float | None, typer.Option("--min-similarity", help="Cosine that a hit must reach.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Every term of the score.")] = False,
+    json: Json = False,
+) -> None:
+    """Finds passages by meaning and by words."""
+    documents = _documents(context)
+    found = documents.search(
+        " ".join(query),
+        limit,
+        documents.get(document) if document else None,
+        min_similarity=min_similarity,
+        explain=explain,
+    )
+    for text in found.notes:
+        output.note(text)
+    rows = [records.chunk_hit_record(hit, explain=explain) for hit in found.hits]
+    output.emit_records(rows, json=json, columns=HIT_COLUMNS)
+    if explain:
+        for hit in found.hits:
+            output.note(f"{hit.rank}: {output.show_value(hit.explanation)}")
+        for dropped in found.dropped:
+            output.note(f"left out: {output.show_value(dropped)}")
+    if not rows:
+        output.note("nothing was found")
+
+
+@app.command()
+def forget(
+    context: typer.Context,
+    documents: Annotated[
+        list[str] | None, typer.Argument(help="Ids, names or paths.", metavar="[DOCUMENT]...")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every document.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Forget documents for good, and prove it. The files themselves stay."""
+    service = _documents(context)
+    if bool(documents) == all_:
+        raise UsageError("say what to forget", "jarvis doc forget ID, or --all")
+    rows = service.all() if all_ else [service.get(name) for name in documents or []]
+    rows = list({row.id: row for row in rows}.values())
+    if not rows:
+        output.note("there is nothing to forget")
+        return
+    if len(rows) > 1:
+        for row in rows[:PREVIEW]:
+            output.note(f"{row.id}  {row.name}")
+        if not output.confirm(f"forget {len(rows)} documents for good?", yes=yes):
+            output.note("nothing was forgotten")
+            return
+    _report(service.forget(rows), json=json)
+
+
+def _report(done: Forgotten, *, json: bool) -> None:
+    if json:
+        output.emit_object(
+            {
+                "ids": [document.id for document in done.documents],
+                "rows": done.rows,
+                "verified": done.verified,
+            },
+            json=True,
+        )
+    else:
+        output.emit_records(
+            [{"table": name, "removed": count} for name, count in done.rows.items()],
+            json=False,
+            columns=("table", "removed"),
+        )
+    if not done.verified:
+        raise JarvisError("something of it is still found", "run the command again; then doctor")
+    if not json:
+        output.note("checked: no search and no prompt finds it; the files are where they were")
+
+
+def _documents(context: typer.Context) -> Documents:
+    from jarvis.services.documents import Documents
+
+    return Documents(state_of(context).app)
