@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jarvis.errors import ModelUnavailable
 from jarvis.retrieval import terms, tuning
+from jarvis.store import upkeep
 from jarvis.store import vectors as store
 from jarvis.store.vectors import Kind
 from jarvis.types import EmbeddingModel, Vector
@@ -111,6 +112,15 @@ def remove(tx: Connection, kind: Kind, user_id: int, ids: Iterable[int]) -> None
         _rebuild_keys(tx, user_id, around)
         for model in store.models(tx):
             store.put_windows(tx, user_id, model.id, around, tuning.NEIGHBOURS)
+
+
+def recount(tx: Connection, kind: Kind, user_id: int) -> None:
+    """Counts a user's terms now, as after forgetting; a small store needs no counts."""
+    total, _ = upkeep.changed_share(tx, kind, user_id)
+    if total < upkeep.COUNT_FROM:
+        upkeep.forget_statistics(tx, kind, user_id)
+    else:
+        upkeep.recount(tx, kind, user_id)
 
 
 def register_model(tx: Connection, embedder: Embedder) -> EmbeddingModel:

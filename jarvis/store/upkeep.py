@@ -1,0 +1,431 @@
+"""What keeps the search good: rows without vectors, statistics, indexes, the SQL function.
+
+The worker calls this, and ``jarvis reindex``. Nothing here takes a lock that a reader feels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import errors, sql
+
+from jarvis.store.database import Connection
+from jarvis.store.search import index_name
+from jarvis.store.vectors import MAX_INDEXED_DIMENSIONS, Kind, compose
+from jarvis.types import EmbeddingModel
+
+INDEX_FROM = 2_000
+"""Vectors of a model from which on an index pays: fewer are compared one by one in a moment."""
+
+COUNT_FROM = 1_000
+"""Rows of a user from which on term frequencies are counted ahead; fewer are counted when asked."""
+
+RECOUNT_SHARE = 0.02
+"""Change of a user's rows after which the statistics are counted again."""
+
+FREQUENT = 20
+"""Rows that hold a term from which on its count is kept; a rarer one is counted when asked."""
+
+MAX_ATTEMPTS = 5
+"""Attempts at embedding one row before the worker leaves it to ``jarvis reindex``."""
+
+BUILD_MEMORY = "256MB"
+"""Memory for building an index: 100,000 vectors of 384 dimensions fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A row without a vector of the model, and the text to embed."""
+
+    id: int
+    text: str
+
+
+_EMBEDDABLE: dict[Kind, sql.SQL] = {
+    "memory": sql.SQL("o.state <> 'held'"),
+    "turn": sql.SQL("o.role <> 'tool' AND NOT o.barred"),
+    "chunk": sql.SQL("true"),
+}
+
+
+def waiting(
+    connection: Connection,
+    kind: Kind,
+    user_id: int,
+    model_id: int,
+    limit: int,
+    *,
+    after: int = 0,
+    again: bool = False,
+) -> list[Waiting]:
+    """Rows that the model has not embedded yet, by id.
+
+    Args:
+        after: only rows with a larger id.
+        again: also those that failed before and whose time to retry has not come.
+    """
+    rows = connection.execute(
+        compose(
+            kind,
+            """
+            SELECT o.id, {text} FROM {owners} o
+            WHERE o.user_id = %(user)s AND o.id > %(after)s AND {embeddable} AND NOT EXISTS (
+                SELECT FROM {vectors} v
+                WHERE v.user_id = %(user)s AND v.{owner_id} = o.id AND v.model_id = %(model)s
+                  {own} AND (v.embedding IS NOT NULL
+                       OR (NOT %(again)s AND (v.attempts >= %(most)s OR v.retry_at > now()))))
+            ORDER BY o.id LIMIT %(limit)s
+            """,
+            embeddable=_EMBEDDABLE[kind],
+            own=sql.SQL("AND v.key = 0" if kind == "turn" else ""),
+        ),
+        {
+            "user": user_id,
+            "after": after,
+            "model": model_id,
+            "again": again,
+            "most": MAX_ATTEMPTS,
+            "limit": limit,
+        },
+    )
+    return [Waiting(*row) for row in rows]
+
+
+def count_waiting(
+    connection: Connection, kind: Kind, user_id: int, model_id: int, *, again: bool = False
+) -> int:
+    """How many rows ``waiting`` would give."""
+    row = connection.execute(
+        compose(
+            kind,
+            """
+            SELECT count(*) FROM {owners} o
+            WHERE o.user_id = %(user)s AND {embeddable} AND NOT EXISTS (
+                SELECT FROM {vectors} v
+                WHERE v.user_id = %(user)s AND v.{owner_id} = o.id AND v.model_id = %(model)s
+                  {own} AND (v.embedding IS NOT NULL
+                       OR (NOT %(again)s AND (v.attempts >= %(most)s OR v.retry_at > now()))))
+            """,
+            embeddable=_EMBEDDABLE[kind],
+            own=sql.SQL("AND v.key = 0" if kind == "turn" else ""),
+        ),
+        {"user": user_id, "model": model_id, "again": again, "most": MAX_ATTEMPTS},
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def unchanged(
+    connection: Connection, kind: Kind, user_id: int, rows: Sequence[Waiting]
+) -> set[int]:
+    """Those rows whose text is still the one that was read, locked until the transaction ends."""
+    found = connection.execute(
+        compose(
+            kind,
+            """
+            SELECT o.id FROM {owners} o
+            JOIN unnest(%(ids)s::bigint[], %(texts)s::text[]) AS given (id, text)
+              ON given.id = o.id AND given.text = {text}
+            WHERE o.user_id = %(user)s ORDER BY o.id FOR SHARE OF o
+            """,
+        ),
+        {
+            "user": user_id,
+            "ids": [row.id for row in rows],
+            "texts": [row.text for row in rows],
+        },
+    )
+    return {row[0] for row in found}
+
+
+def failures(connection: Connection, kind: Kind, user_id: int, model_id: int) -> int:
+    """Rows that the worker has given up embedding."""
+    row = connection.execute(
+        compose(
+            kind,
+            "SELECT count(*) FROM {vectors} WHERE user_id = %s AND model_id = %s"
+            " AND embedding IS NULL AND attempts >= %s",
+        ),
+        (user_id, model_id, MAX_ATTEMPTS),
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def forget_other_models(connection: Connection, kind: Kind, user_id: int, model_id: int) -> int:
+    """Deletes the user's vectors of every other model; returns how many."""
+    return connection.execute(
+        compose(kind, "DELETE FROM {vectors} WHERE user_id = %s AND model_id <> %s"),
+        (user_id, model_id),
+    ).rowcount
+
+
+# --- statistics -------------------------------------------------------------------------------
+
+
+def changed_share(connection: Connection, kind: Kind, user_id: int) -> tuple[int, float]:
+    """The user's rows, and the share that came or went since they were counted (1: never)."""
+    row = connection.execute(
+        compose(
+            kind,
+            """
+            SELECT count(*), count(*) FILTER (WHERE t.{owner_id} > s.last_id), max(s.total)
+            FROM {terms} t LEFT JOIN term_statistics s
+              ON s.user_id = t.user_id AND s.kind = %(kind)s
+            WHERE t.user_id = %(user)s {keyed}
+            """,
+            keyed=sql.SQL("AND t.weights IS NOT NULL" if kind == "turn" else ""),
+        ),
+        {"user": user_id, "kind": kind},
+    ).fetchone()
+    total, new, counted = row or (0, 0, None)
+    if counted is None:
+        return total, 1.0
+    gone = counted - (total - new)
+    return total, (new + max(0, gone)) / max(1, counted)
+
+
+def has_statistics(connection: Connection, kind: Kind, user_id: int) -> bool:
+    """Whether the user's terms were counted ahead."""
+    row = connection.execute(
+        "SELECT FROM term_statistics WHERE user_id = %s AND kind = %s", (user_id, kind)
+    ).fetchone()
+    return row is not None
+
+
+def recount(connection: Connection, kind: Kind, user_id: int) -> None:
+    """Counts the user's rows and frequent terms. Call it in a transaction."""
+    connection.execute(
+        compose(
+            kind,
+            """
+            INSERT INTO term_statistics AS s (user_id, kind, total, last_id, counted_at)
+            SELECT %(user)s, %(kind)s, count(*), coalesce(max({owner_id}), 0), now()
+            FROM {terms} WHERE user_id = %(user)s {keyed}
+            ON CONFLICT (user_id, kind) DO UPDATE
+            SET total = excluded.total, last_id = excluded.last_id, counted_at = now()
+            """,
+            keyed=sql.SQL("AND weights IS NOT NULL" if kind == "turn" else ""),
+        ),
+        {"user": user_id, "kind": kind},
+    )
+    connection.execute(
+        "DELETE FROM term_frequencies WHERE user_id = %s AND kind = %s", (user_id, kind)
+    )
+    connection.execute(
+        compose(
+            kind,
+            """
+            INSERT INTO term_frequencies (user_id, kind, term, total)
+            SELECT %(user)s, %(kind)s, term, count(*)
+            FROM {terms} t, unnest(t.terms) AS term
+            WHERE t.user_id = %(user)s GROUP BY term HAVING count(*) >= %(frequent)s
+            ORDER BY term
+            """,
+        ),
+        {"user": user_id, "kind": kind, "frequent": FREQUENT},
+    )
+
+
+def forget_statistics(connection: Connection, kind: Kind, user_id: int) -> None:
+    """Removes the counts of a store that has become small."""
+    connection.execute(
+        "DELETE FROM term_statistics WHERE user_id = %s AND kind = %s", (user_id, kind)
+    )
+
+
+def set_language(connection: Connection, user_id: int, language: str) -> None:
+    """Notes which stemmer makes the user's terms from now on."""
+    connection.execute(
+        "INSERT INTO term_languages (user_id, language) VALUES (%s, %s)"
+        " ON CONFLICT (user_id) DO UPDATE SET language = excluded.language",
+        (user_id, language),
+    )
+
+
+def in_other_language(
+    connection: Connection, kind: Kind, user_id: int, language: str, limit: int
+) -> list[Waiting]:
+    """Rows whose terms another stemmer made, or none although they should have some."""
+    rows = connection.execute(
+        compose(
+            kind,
+            """
+            SELECT o.id, {text} FROM {owners} o LEFT JOIN {terms} t
+              ON t.user_id = o.user_id AND t.{owner_id} = o.id
+            WHERE o.user_id = %(user)s AND {embeddable}
+              AND t.language IS DISTINCT FROM %(language)s
+            ORDER BY o.id LIMIT %(limit)s
+            """,
+            embeddable=_EMBEDDABLE[kind],
+        ),
+        {"user": user_id, "language": language, "limit": limit},
+    )
+    return [Waiting(*row) for row in rows]
+
+
+# --- indexes ----------------------------------------------------------------------------------
+
+
+def wants_index(connection: Connection, kind: Kind, model: EmbeddingModel) -> bool:
+    """Whether there are enough vectors for an index that is not there, or is not complete."""
+    if model.dimensions > MAX_INDEXED_DIMENSIONS:
+        return False
+    row = connection.execute(
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)",
+        (index_name(kind, model.id),),
+    ).fetchone()
+    if row is not None:
+        return not row[0]
+    row = connection.execute(
+        compose(
+            kind,
+            "SELECT count(*) FROM (SELECT FROM {vectors}"
+            " WHERE model_id = %s AND embedding IS NOT NULL LIMIT %s) AS first_rows",
+        ),
+        (model.id, INDEX_FROM),
+    ).fetchone()
+    return row is not None and row[0] >= INDEX_FROM
+
+
+def build_index(connection: Connection, kind: Kind, model: EmbeddingModel) -> None:
+    """Builds the HNSW index of one model without blocking writers.
+
+    Args:
+        connection: of the tables' owner, outside any transaction.
+
+    A half-built one, left by a process that died, is dropped first.
+    """
+    name = sql.Identifier(index_name(kind, model.id))
+    connection.execute("SELECT set_config('maintenance_work_mem', %s, false)", (BUILD_MEMORY,))
+    connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
+    build = compose(
+        kind,
+        "CREATE INDEX CONCURRENTLY {name} ON {vectors} USING hnsw"
+        " ((embedding::halfvec({dimensions})) halfvec_cosine_ops)"
+        " WITH (m = 16, ef_construction = 64) WHERE model_id = {model} {keys}",
+        name=name,
+        dimensions=sql.Literal(model.dimensions),
+        model=sql.Literal(model.id),
+        keys=sql.SQL("AND key > 0" if kind == "turn" else ""),
+    )
+    try:
+        connection.execute(build)
+    except (errors.DiskFull, errors.InsufficientResources):
+        # Parallel workers share memory that a container may not have (/dev/shm of 64 MB).
+        connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
+        connection.execute("SET max_parallel_maintenance_workers = 0")
+        connection.execute(build)
+    connection.execute(compose(kind, "ANALYZE {vectors}"))
+
+
+def drop_index(connection: Connection, kind: Kind, model_id: int) -> None:
+    """Drops the index of a model that nobody uses any more."""
+    connection.execute(
+        sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(
+            sql.Identifier(index_name(kind, model_id))
+        )
+    )
+
+
+def index_sizes(connection: Connection) -> dict[str, int]:
+    """Bytes of every index of vectors and terms, by name."""
+    rows = connection.execute(
+        "SELECT c.relname, pg_relation_size(c.oid) FROM pg_class c"
+        " WHERE c.relkind = 'i' AND (c.relname ~ '_vectors_of_model_' OR c.relname ~ '_by_term$')"
+        " ORDER BY 1"
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+# --- the function for psql --------------------------------------------------------------------
+
+_FUNCTION_LOCK = 0x6A61_7266_756E  # "jarfun"
+
+_RESULT = sql.SQL(
+    "TABLE (id bigint, type text, category text, content text, importance real,"
+    " confidence real, similarity float8, created_at timestamptz)"
+)
+
+
+def function_model(connection: Connection) -> int | None:
+    """The model that ``search_memories`` compares with, or None where there is no function."""
+    row = connection.execute(
+        "SELECT substring(d.description FROM 'model ([0-9]+)')::bigint"
+        " FROM pg_proc p JOIN pg_description d ON d.objoid = p.oid"
+        " WHERE p.proname = 'search_memories' AND p.pronamespace = current_schema()::regnamespace"
+        " AND d.classoid = 'pg_proc'::regclass LIMIT 1"
+    ).fetchone()
+    return row[0] if row else None
+
+
+def make_function(connection: Connection, model: EmbeddingModel) -> None:
+    """Makes ``search_memories`` for one model: plain SQL, so that the planner inlines it and
+    uses that model's index.
+
+    Args:
+        connection: of the tables' owner.
+    """
+    indexed = model.dimensions <= MAX_INDEXED_DIMENSIONS
+    cast = sql.SQL("halfvec({})" if indexed else "vector({})").format(sql.Literal(model.dimensions))
+    names = {
+        "result": _RESULT,
+        "cast": cast,
+        "model": sql.Literal(model.id),
+        "note": sql.Literal(
+            f"Active memories nearest to a vector of {model.name} (model {model.id})."
+        ),
+    }
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_FUNCTION_LOCK,))
+        connection.execute(_FUNCTION.format(**names))
+
+
+_FUNCTION = sql.SQL("""
+CREATE OR REPLACE FUNCTION search_memories(
+    p_user text, p_embedding vector, p_limit int DEFAULT 5, p_min_similarity float8 DEFAULT 0.5,
+    p_type text DEFAULT NULL, p_category text DEFAULT NULL,
+    p_min_importance float8 DEFAULT 0, p_min_confidence float8 DEFAULT 0
+) RETURNS {result} LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT near.* FROM (
+        SELECT m.id, m.type, m.category, m.content, m.importance, m.confidence,
+               1 - (v.embedding::{cast} <=> p_embedding::{cast}) AS similarity, m.created_at
+        FROM memory_vectors v
+        JOIN memories m ON m.user_id = v.user_id AND m.id = v.memory_id
+        WHERE v.model_id = {model}
+          AND v.user_id = (SELECT u.user_id FROM users u WHERE u.name = p_user)
+          AND m.state = 'active'
+          AND (p_type IS NULL OR m.type = p_type)
+          AND (p_category IS NULL OR m.category = p_category)
+          AND m.importance >= p_min_importance AND m.confidence >= p_min_confidence
+        ORDER BY v.embedding::{cast} <=> p_embedding::{cast}
+        LIMIT p_limit
+    ) AS near WHERE near.similarity >= p_min_similarity
+$$;
+
+CREATE OR REPLACE FUNCTION search_memories(
+    p_user text, p_memory bigint, p_limit int DEFAULT 5, p_min_similarity float8 DEFAULT 0.5
+) RETURNS {result} LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT near.* FROM (
+        SELECT m.id, m.type, m.category, m.content, m.importance, m.confidence,
+               1 - (v.embedding::{cast} <=> (
+                   SELECT a.embedding FROM memory_vectors a
+                   WHERE a.model_id = {model} AND a.memory_id = p_memory AND a.user_id =
+                         (SELECT u.user_id FROM users u WHERE u.name = p_user))::{cast}
+               ) AS similarity, m.created_at
+        FROM memory_vectors v
+        JOIN memories m ON m.user_id = v.user_id AND m.id = v.memory_id
+        WHERE v.model_id = {model}
+          AND v.user_id = (SELECT u.user_id FROM users u WHERE u.name = p_user)
+          AND m.state = 'active' AND m.id <> p_memory
+        ORDER BY v.embedding::{cast} <=> (
+            SELECT a.embedding FROM memory_vectors a
+            WHERE a.model_id = {model} AND a.memory_id = p_memory AND a.user_id =
+                  (SELECT u.user_id FROM users u WHERE u.name = p_user))::{cast}
+        LIMIT p_limit
+    ) AS near WHERE near.similarity >= p_min_similarity
+$$;
+
+COMMENT ON FUNCTION search_memories(text, vector, int, float8, text, text, float8, float8)
+IS {note};
+COMMENT ON FUNCTION search_memories(text, bigint, int, float8) IS {note};
+""")
