@@ -14,13 +14,18 @@ from jarvis.types import WorkState
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A message of the user's that waits. ``before`` is their message before it, or ""."""
+    """A message of the user's that waits.
+
+    ``before`` is their message before it, or "". ``ruled``: what the rules find in it is stored
+    already, and only the model was not heard yet.
+    """
 
     id: int
     session_id: int
     content: str
     created_at: datetime
     attempts: int
+    ruled: bool
     before: str
 
 
@@ -29,6 +34,7 @@ def next_unread(connection: Connection, user_id: int, limit: int) -> list[Unread
     with connection.cursor(row_factory=class_row(Unread)) as cursor:
         return cursor.execute(
             "SELECT m.id, m.session_id, m.content, m.created_at, m.extract_attempts AS attempts,"
+            " m.details ? 'ruled' AS ruled,"
             " coalesce((SELECT p.content FROM messages p WHERE p.user_id = m.user_id"
             "  AND p.session_id = m.session_id AND p.id < m.id AND p.role = 'user'"
             "  AND NOT p.barred ORDER BY p.id DESC LIMIT 1), '') AS before"
@@ -63,9 +69,18 @@ def take(tx: Connection, user_id: int, message_id: int) -> bool:
 def settle(tx: Connection, user_id: int, message_id: int, state: WorkState) -> None:
     """Marks a message as read (or as never to be read)."""
     tx.execute(
-        "UPDATE messages SET extract_state = %s, extract_error = ''"
+        "UPDATE messages SET extract_state = %s, extract_error = '', details = details - 'ruled'"
         " WHERE user_id = %s AND id = %s AND extract_state = 'pending'",
         (state, user_id, message_id),
+    )
+
+
+def mark_ruled(tx: Connection, user_id: int, message_id: int) -> None:
+    """Notes that the facts that need no model are stored; the message still waits."""
+    tx.execute(
+        "UPDATE messages SET details = details || '{\"ruled\": true}'"
+        " WHERE user_id = %s AND id = %s",
+        (user_id, message_id),
     )
 
 
@@ -135,7 +150,8 @@ def bar(tx: Connection, user_id: int, message_ids: Sequence[int]) -> list[int]:
         (``jarvis.retrieval.index.remove``), in the same transaction and before this.
     """
     rows = tx.execute(
-        "UPDATE messages SET barred = true, extract_state = 'barred', extract_error = ''"
+        "UPDATE messages SET barred = true, extract_state = 'barred', extract_error = '',"
+        " details = details - 'ruled'"
         " WHERE user_id = %s AND id = ANY(%s) AND NOT barred RETURNING id",
         (user_id, list(message_ids)),
     ).fetchall()

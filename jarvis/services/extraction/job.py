@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jarvis import log
@@ -100,7 +101,11 @@ class ExtractionJob:
             return unread.count_due(connection, app.user.id)
 
     def run_once(self, app: App, stop: Callable[[], bool]) -> int:
-        """Reads one message; returns 1, or 0 when none is due or somebody waits."""
+        """Reads one message; returns 1, or 0 when none is due or somebody waits.
+
+        What the rules find is stored before the model is asked: it is known at once, and however
+        long the model takes.
+        """
         if not app.config.memory.extract:
             return 0
         with app.database.connection() as connection:
@@ -108,6 +113,11 @@ class ExtractionJob:
         if not waiting or stop():
             return 0
         message = waiting[0]
+        if not message.ruled:
+            found = self._read(app, message, None)
+            store_reading(app, message, found, final=not found.open)
+            if not found.open:
+                return 1
         try:
             result = self._read(app, message, stop)
         except Interrupted:
@@ -119,10 +129,11 @@ class ExtractionJob:
             # The model is away, which is no fault of the message: it keeps its attempts.
             log.get("extraction").info("message %d waits: %s", message.id, error.message)
             raise
-        store_reading(app, message, result)
+        store_reading(app, replace(message, ruled=True), result, final=True)
         return 1
 
-    def _read(self, app: App, message: Unread, stop: Callable[[], bool]) -> reading.Reading:
+    def _read(self, app: App, message: Unread, stop: Callable[[], bool] | None) -> reading.Reading:
+        """Reads by rules alone (``stop`` None), or with the model for what they leave open."""
         settings = app.config.memory
 
         def ask(text: str) -> Sequence[str]:
@@ -131,13 +142,13 @@ class ExtractionJob:
                 text,
                 max_facts=settings.max_facts,
                 timeout=settings.extract_timeout,
-                stop=stop,
+                stop=stop or (lambda: False),
             )
 
         return reading.read(
             message.content,
             message.created_at.astimezone(),
-            ask,
+            ask if stop is not None else None,
             before=message.before,
             max_facts=settings.max_facts,
         )
@@ -155,8 +166,13 @@ class ExtractionJob:
             )
 
 
-def store_reading(app: App, message: Unread, result: reading.Reading) -> list[Memory]:
-    """Stores the facts of a message and marks it as read, in one transaction.
+def store_reading(
+    app: App, message: Unread, result: reading.Reading, *, final: bool
+) -> list[Memory]:
+    """Stores the facts of a message and how far it is read, in one transaction.
+
+    Args:
+        final: nothing is left to ask; otherwise the message goes on waiting for the model.
 
     Returns:
         The memories that are new. Their vectors follow by the worker's next job.
@@ -168,13 +184,18 @@ def store_reading(app: App, message: Unread, result: reading.Reading) -> list[Me
         if not unread.take(tx, user_id, message.id):
             return []
         for fact in result.facts:
+            if message.ruled and fact.confidence >= reading.RULE_CONFIDENCE:
+                continue  # stored before the model was asked; it may be edited or forgotten since
             entry = _store_fact(tx, user_id, message, fact, hold=hold)
             if entry is not None:
                 stored.append(entry)
-        if (result.secret and hold) or any(fact.held_reason for fact in result.facts):
+        held = any(fact.held_reason for fact in result.facts)
+        if (result.secret and hold) or held:
             _bar(tx, user_id, message.id)
-        else:
+        elif final:
             unread.settle(tx, user_id, message.id, WorkState.DONE)
+        else:
+            unread.mark_ruled(tx, user_id, message.id)
     return stored
 
 

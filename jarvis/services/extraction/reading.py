@@ -52,10 +52,14 @@ class Fact:
 
 @dataclass(slots=True)
 class Reading:
-    """What a message gave. ``dropped`` are refused facts, each with the reason."""
+    """What a message gave.
+
+    ``open``: the rules left something for the model. ``dropped`` are refused facts, each with
+    the reason.
+    """
 
     facts: list[Fact] = field(default_factory=list)
-    asked: bool = False
+    open: bool = False
     secret: str = ""
     dropped: list[tuple[str, str]] = field(default_factory=list)
 
@@ -106,12 +110,12 @@ def read(
     before: str = "",
     max_facts: int = 3,
 ) -> Reading:
-    """The facts of a message, checked, dated, the most important first where there are too many.
+    """The facts of a message, checked, dated, the most important where there are too many.
 
     Args:
         message: the user's own words.
         said_at: when, with the user's zone; relative dates count from it.
-        ask: the model; None leaves open what the rules leave open.
+        ask: the model; None: what the rules leave open stays open, and ``open`` says so.
         before: the user's message before it, for what a pronoun stands for.
 
     Raises:
@@ -124,8 +128,8 @@ def read(
         return reading
     sentences = list(by_sentence(message, before))
     facts, open_ones = _by_rule(sentences)
-    if ask is not None and (open_ones or _left_over(sentences)):
-        reading.asked = True
+    reading.open = open_ones or _left_over(sentences)
+    if ask is not None and reading.open:
         for text in ask(message):
             fact = _by_model(text, message, before, reading)
             if fact is not None:
