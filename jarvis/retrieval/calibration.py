@@ -2,8 +2,9 @@
 
 Models differ: with one an answer has a cosine of 0.26 to its question, with another every two
 sentences have 0.6. So the model is asked: it embeds questions about a person, the facts that
-answer them, and by that also facts that do not. The threshold is the cosine that parts the two
-best.
+answer them, and by that also facts that do not. The threshold is the cosine that only a few in a
+thousand of the latter reach: a store holds hundreds of facts, and all but one or two of them are
+beside the point.
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ PAIRS: Final = (
 )
 """Questions of a person, each with the fact that answers it; every other fact does not."""
 
+PASSING: Final = 0.015
+"""Share of the facts that do not answer which may pass: of 200 unrelated ones about three."""
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -92,7 +96,8 @@ def calibrate(embedder: Embedder) -> Calibration:
     """
     questions = [_unit(embedder.embed_query(question)) for question, _ in PAIRS]
     facts = [_unit(vector) for vector in embedder.embed_documents([fact for _, fact in PAIRS])]
-    answers, others = [], []
+    answers: list[float] = []
+    others: list[float] = []
     for row, question in enumerate(questions):
         for column, fact in enumerate(facts):
             cosine = math.fsum(a * b for a, b in zip(question, fact, strict=True))
@@ -101,16 +106,8 @@ def calibrate(embedder: Embedder) -> Calibration:
 
 
 def part(answers: list[float], others: list[float]) -> Calibration:
-    """The cosine that keeps most answers and lets fewest others pass (Youden's index).
-
-    Halfway between the lowest answer that is kept and the highest other below it.
-    """
-    best = max(
-        sorted(answers),
-        key=lambda limit: _share(answers, limit) - _share(others, limit),
-    )
-    below = max((cosine for cosine in others if cosine < best), default=best)
-    threshold = (best + below) / 2
+    """The cosine that ``PASSING`` of the facts that do not answer reach."""
+    threshold = sorted(others)[-math.ceil(PASSING * len(others))]
     return Calibration(threshold, _share(answers, threshold), _share(others, threshold))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jarvis.errors import ModelUnavailable
@@ -124,7 +125,11 @@ def recount(tx: Connection, kind: Kind, user_id: int) -> None:
 
 
 def register_model(tx: Connection, embedder: Embedder) -> EmbeddingModel:
-    """The stored model that ``embedder`` is; added when it is new."""
+    """The stored model that ``embedder`` is; added and calibrated when it is new.
+
+    Raises:
+        ModelUnavailable: the model does not answer.
+    """
     key = (
         embedder.name,
         embedder.digest,
@@ -137,7 +142,20 @@ def register_model(tx: Connection, embedder: Embedder) -> EmbeddingModel:
         store.add_model(tx, *key)
         found = store.find_model(tx, *key)
     assert found is not None  # noqa: S101 -- added above, by us or by another process
-    return found
+    return calibrate(tx, embedder, found) if found.threshold is None else found
+
+
+def calibrate(tx: Connection, embedder: Embedder, model: EmbeddingModel) -> EmbeddingModel:
+    """Finds the gate's threshold for a model anew and keeps it.
+
+    Raises:
+        ModelUnavailable: the model does not answer.
+    """
+    from jarvis.retrieval import calibration
+
+    found = calibration.calibrate(embedder)
+    store.save_calibration(tx, model.id, found.threshold, found.details())
+    return replace(model, threshold=found.threshold)
 
 
 def _rebuild_keys(tx: Connection, user_id: int, message_ids: list[int]) -> None:
