@@ -138,7 +138,7 @@ def _print_result(result: IngestResult, *, json: bool) -> None:
         output.emit_records([record], json=True)
         return
     failed = result.status == "failed"
-    facts = [_count(result.pages, "page")] if result.pages else []
+    facts = [_count(result.pages, "page")] if result.pages and not failed else []
     facts.append(result.error or "cannot be read" if failed else _count(result.chunks, "passage"))
     cells = [result.status, str(result.id or ""), result.path, ", ".join(facts)]
     out = output.stdout()

@@ -126,8 +126,8 @@ def turn_tokens(turn: PastTurn, estimator: TokenEstimator) -> int:
 
 
 def chunk_text(hit: ChunkHit) -> str:
-    """A passage below the citation that names it."""
-    return f"{citations.label(hit)}\n{hit.content}"
+    """A passage below the citation that names it, with the headings that it stands under."""
+    return citations.excerpt(hit)
 
 
 def assemble(
