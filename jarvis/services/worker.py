@@ -51,6 +51,9 @@ JOBS = (
 LINGER_S = 3.0
 """How long an idle worker waits for more: the next turn of a chat often comes soon."""
 
+_spawned: list[subprocess.Popen[bytes]] = []
+"""Workers that this process started: asked for now and then, so that none stays a zombie."""
+
 GIVE_UP = 3
 """Failures in a row after which a job rests until the next worker."""
 
@@ -105,7 +108,8 @@ def spawn(app: App) -> None:
     if app.config_path != app.paths.config_file:
         command += ["--config", str(app.config_path)]
     try:
-        subprocess.Popen(
+        _spawned[:] = [process for process in _spawned if process.poll() is None]
+        process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -115,6 +119,7 @@ def spawn(app: App) -> None:
             cwd="/",
             env=_environment(),
         )
+        _spawned.append(process)
     finally:
         os.close(log)
 
