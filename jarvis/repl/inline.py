@@ -70,6 +70,7 @@ class _Parser:
         self.complete = complete
         self.spans: list[Span] = []
         self.settled = len(source)
+        self._nested = 0
 
     def run(self, start: int, end: int, style: str) -> None:
         position = start
@@ -85,12 +86,10 @@ class _Parser:
         if text:
             self.spans.append(Span(text, style))
 
-    def _open(self, position: int) -> bool:
-        """Whether what begins at ``position`` may still be completed; remembers that."""
-        if self.complete or len(self.source) - position > MAX_OPEN:
-            return False
-        self.settled = min(self.settled, position)
-        return True
+    def _open(self, position: int) -> None:
+        """Remembers that what begins at ``position`` may still be completed."""
+        if not (self.complete or self._nested or len(self.source) - position > MAX_OPEN):
+            self.settled = min(self.settled, position)
 
     def _special(self, at: int, end: int, style: str) -> int:
         character = self.source[at]
@@ -137,9 +136,9 @@ class _Parser:
         run = _run_length(self.source, at, end)
         before = self.source[at - 1] if at else self.before
         after = self.source[at + run : at + run + 1] if at + run < end else ""
-        if not after and at + run == len(self.source) and not before.isalnum():
-            self._open(at)
         in_word = mark == "_" and before.isalnum()
+        if at + run == len(self.source) and not in_word:
+            self._open(at)
         if run > 3 or not after or after.isspace() or in_word or (mark == "~" and run != 2):
             self._add(self.source[at : at + run], style)
             return at + run
@@ -149,8 +148,14 @@ class _Parser:
             self._add(self.source[at : at + run], style)
             return at + run
         kind = STRIKE if mark == "~" else {1: ITALIC, 2: BOLD, 3: f"{BOLD};{ITALIC}"}[run]
-        self.run(at + run, close, joined(style, kind))
+        self._inside(at + run, close, joined(style, kind))
         return close + run
+
+    def _inside(self, start: int, end: int, style: str) -> None:
+        """Reads what stands between two marks; nothing that follows can change it."""
+        self._nested += 1
+        self.run(start, end, style)
+        self._nested -= 1
 
     def _closing(self, start: int, end: int, mark: str, run: int) -> int | None:
         """Where the closing mark begins; one at the very end of an open line is not sure yet."""
@@ -162,6 +167,8 @@ class _Parser:
             elif character == "`":
                 ticks = _run_length(self.source, position, end)
                 closing = self.source.find("`" * ticks, position + ticks, end)
+                if closing < 0 and not (self.complete or self._nested):
+                    return None  # code may still swallow a mark
                 position = closing + ticks if closing >= 0 else position + ticks
             elif character == mark:
                 length = _run_length(self.source, position, end)
@@ -230,7 +237,7 @@ class _Parser:
 
     def _target(self, start: int, end: int, url: str, style: str) -> None:
         """The words of a link, and its address behind them unless they are the address."""
-        self.run(start, end, joined(style, LINK))
+        self._inside(start, end, joined(style, LINK))
         words = self.source[start:end]
         if url and url not in {words, f"mailto:{words}"}:
             self._add(f" ({url})", joined(style, DIM))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from jarvis.repl.code import Highlighter
 from jarvis.repl.inline import BOLD, CODE, DIM, parse
 from jarvis.repl.spans import (
+    TAB,
     Line,
     Span,
     clusters,
@@ -81,22 +82,27 @@ class Markdown:
         self._table: Table | None = None
         self._raw_rows: list[str] = []
         self._blank = True
+        self._gap: list[Line] = []
         self._in_list = False
 
     def feed(self, text: str) -> list[Line]:
         """Takes the next piece (already safe for a terminal); returns the settled lines."""
-        lines: list[Line] = []
+        lines, self._gap = self._gap, []
         *complete, last = text.split("\n")
         for part in complete:
-            lines += self._end_line(self._source + part)
-        self._source += last
+            lines += self._end_line(self._source + self._detabbed(part))
+        self._source += self._detabbed(last)
         if last:
             lines += self._settle()
+        while lines and not lines[-1]:
+            self._gap.append(lines.pop())
         return lines
 
     def finish(self) -> list[Line]:
         """The text has ended: returns what is left."""
-        lines = self._end_line(self._source) if self._source or self._lead else []
+        lines, self._gap = self._gap, []
+        if self._source or self._lead:
+            lines += self._end_line(self._source)
         lines += self._close_table()
         while lines and not lines[-1]:
             lines.pop()
@@ -105,9 +111,8 @@ class Markdown:
 
     def tail(self) -> list[Line]:
         """The lines of what is not settled yet, as it looks now."""
-        rows: list[Line] = [
-            fold_spans([Span(row, DIM)], self.width)[0] for row in self._raw_rows[-TAIL_ROWS:]
-        ]
+        rows = list(self._gap)
+        rows += [fold_spans([Span(row, DIM)], self.width)[0] for row in self._raw_rows[-TAIL_ROWS:]]
         if self._lead is not None:
             return rows + self._current_row()
         if not self._source:
@@ -118,6 +123,10 @@ class Markdown:
             return rows + fold_spans([Span(self._source, DIM)], self.width)[:1]
         return rows + self._text(self._source)
 
+    def _detabbed(self, text: str) -> str:
+        """The rest of a line whose beginning is settled; its column is no longer known."""
+        return text if self._lead is None else _blanks(text)
+
     # A source line that has not ended.
 
     def _settle(self) -> list[Line]:
@@ -125,7 +134,7 @@ class Markdown:
         if self._lead is None:
             if not self._is_long_text():
                 return []
-            source = expand_tabs(self._source)
+            source = _blanks(self._source)
             self._note_list(source)
             self._lead = self._lead_of(source)
             self._row_lead = self._lead.first
@@ -202,7 +211,7 @@ class Markdown:
             self._raw_rows = []
             self._blank = False
             return self._text(header) + self._block(source)
-        if "|" in source and not self._is_verbatim(source) and len(cells_of(source)) > 1:
+        if self._may_be_header(source):
             self._header = source
             self._raw_rows = [source]
             return []
@@ -233,12 +242,12 @@ class Markdown:
 
     def _text(self, source: str) -> list[Line]:
         """A line that is neither code nor a row of a table; changes no state."""
-        source = expand_tabs(source)
+        source = _blanks(source)
         if _RULE.match(source):
             dash = "─" if self._unicode else "-"
             return [[Span(dash * min(self.width, 40), DIM)]]
         if self._is_verbatim(source):
-            return [[Span(source, CODE)]]
+            return [[Span(expand_tabs(source), CODE)]]
         lead = self._lead_of(source)
         body = source[lead.start :].rstrip(" ")
         heading = _HEADING.match(source)
@@ -287,6 +296,13 @@ class Markdown:
         """Code by indentation: four blanks, outside a list, behind a blank line."""
         return source.startswith(("    ", "\t")) and self._blank and not self._in_list
 
+    def _may_be_header(self, source: str) -> bool:
+        """Whether this may be the first row of a table; a long line is text by then."""
+        if "|" not in source or self._is_verbatim(source):
+            return False
+        fits = self._may_be_row(source) or len(source) < self.width
+        return fits and len(cells_of(source)) > 1
+
     @staticmethod
     def _may_be_row(source: str) -> bool:
         return source.lstrip().startswith("|")
@@ -325,6 +341,11 @@ class Markdown:
             self._blank = bool(lines) and not lines[-1]
         self._header, self._table, self._raw_rows = None, None, []
         return lines
+
+
+def _blanks(text: str) -> str:
+    """Tabs in running text, where there are no columns to keep, as so many blanks each."""
+    return text.replace("\t", " " * TAB)
 
 
 def _hard_fold(text: str, width: int) -> list[Line]:

@@ -102,7 +102,7 @@ def fold_spans(
             line += pending
             used += blank
         pending = []
-        for piece in _cut(word, width, used):
+        for piece in _cut(word, width, used, line_width(rest)):
             if not empty:
                 lines.append(line)
                 line, used = list(rest), line_width(rest)
@@ -130,8 +130,13 @@ def _words(spans: Sequence[Span]) -> Iterator[Line]:
         yield current
 
 
-def _cut(word: Line, width: int, used: int) -> Iterator[Line]:
-    """Cuts a word that is wider than a line; every character is in exactly one piece."""
+def _cut(word: Line, width: int, used: int, indent: int) -> Iterator[Line]:
+    """Cuts a word that is wider than a line; every character is in exactly one piece.
+
+    Args:
+        used: columns taken in the first line.
+        indent: columns taken in the others.
+    """
     piece: Line = []
     for span in word:
         if used + width_of(span.text) <= width:
@@ -145,7 +150,7 @@ def _cut(word: Line, width: int, used: int) -> Iterator[Line]:
                 if text:
                     piece.append(Span(text, span.style))
                 yield piece
-                piece, text, used = [], "", 0
+                piece, text, used = [], "", indent
             text += cluster
             used += columns
         if text:

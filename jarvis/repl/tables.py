@@ -81,6 +81,8 @@ class Table:
             if not self._stacked:
                 lines += self._draw(heading)
                 lines.append([Span("─┼─".join("─" * w for w in self._widths), DIM)])
+            elif not rows:
+                lines += [line for cell in heading for line in fold_spans(cell, width)]
         for row in rows:
             lines += self._stack(heading, row, width) if self._stacked else self._draw(row)
         return lines
@@ -114,6 +116,6 @@ class Table:
     def _stack(self, heading: list[Line], row: list[Line], width: int) -> list[Line]:
         lines: list[Line] = []
         for name, cell in zip(heading, row, strict=True):
-            if plain(cell):
+            if plain(cell) or plain(name):
                 lines += fold_spans([*name, Span(": ", BOLD), *cell], width, rest=[Span("  ")])
         return [*lines, []]
