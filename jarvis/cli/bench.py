@@ -1,0 +1,43 @@
+"""``jarvis bench``: figures that a user can check. Each command loads its own service."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from jarvis.cli import output
+from jarvis.cli.state import state_of
+
+app = typer.Typer(no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="NDJSON, a line a figure.")]
+
+
+@app.command()
+def latency(
+    context: typer.Context,
+    rows: Annotated[int, typer.Option("--rows", min=100, help="Rows of each kind.")] = 10_000,
+    rounds: Annotated[int, typer.Option("--rounds", min=3, help="Measurements of each part.")] = 20,
+    turns: Annotated[int, typer.Option("--turns", min=0, help="Turns with the real model.")] = 5,
+    llm: Annotated[str, typer.Option("--llm", help="The llm program to compare with.")] = "",
+    startup: Annotated[bool, typer.Option("--startup/--no-startup", help="Start-up too.")] = True,
+    json: Json = False,
+) -> None:
+    """What a turn costs, part by part: medians and 95th percentiles."""
+    from jarvis.cli.progress import Progress
+    from jarvis.services import bench_latency, bench_startup
+
+    state = state_of(context)
+    with Progress("filling a database") as progress:
+        figures = bench_latency.run(
+            state.app, bench_latency.Settings(rows, rounds, turns, progress.update)
+        )
+        other = bench_startup.find_other(llm) if startup else None
+        if other:
+            figures += bench_startup.run(other, rounds, progress.update)
+    if startup and not other:
+        output.note("start-up is not compared: there is no llm program (--llm FILE)")
+    output.emit_records(
+        figures, json=json, columns=("name", "median", "p95", "unit", "samples", "bar", "met")
+    )
