@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jarvis.cli import output, records
+from jarvis.cli import output, search_options
 from jarvis.cli.progress import Progress
 from jarvis.cli.state import State, state_of
 from jarvis.errors import DocumentUnreadable, JarvisError, UsageError
@@ -34,14 +35,6 @@ COLUMNS = (
 )
 PREVIEW = 20
 """Documents that are shown before a forget of many is confirmed."""
-
-HIT_COLUMNS = (
-    output.Column("id", right=True),
-    output.Column("document"),
-    output.Column("page", right=True),
-    output.Column("score", right=True),
-    output.Column("content", flexible=True),
-)
 
 
 @app.command()
@@ -210,35 +203,31 @@ def show(
 @app.command()
 def search(
     context: typer.Context,
-    query: Annotated[list[str], typer.Argument(help="What to look for.")],
-    limit: Annotated[int, typer.Option("-k", "--limit", min=1, help="Hits at most.")] = 5,
+    query: search_options.QueryWords,
+    limit: search_options.Limit = 5,
     document: Annotated[str, typer.Option("--document", help="Only in this one.")] = "",
-    min_similarity: Annotated[
-        float | None, typer.Option("--min-similarity", help="Cosine that a hit must reach.")
-    ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Every term of the score.")] = False,
-    json: Json = False,
+    since: search_options.Since = "",
+    until: search_options.Until = "",
+    min_similarity: search_options.MinSimilarity = None,
+    explain: search_options.Explain = False,
+    json: search_options.Json = False,
 ) -> None:
     """Finds passages by meaning and by words."""
-    documents = _documents(context)
-    found = documents.search(
-        " ".join(query),
-        limit,
-        documents.get(document) if document else None,
+    from jarvis.services import search as service
+
+    filters = service.memory_filters(since=service.moment(since), until=service.moment(until))
+    if document:
+        filters = replace(filters, document_id=_documents(context).get(document).id)
+    search_options.run(
+        state_of(context),
+        query,
+        ("chunks",),
+        filters=filters,
+        limit=limit,
         min_similarity=min_similarity,
         explain=explain,
+        json=json,
     )
-    for text in found.notes:
-        output.note(text)
-    rows = [records.chunk_hit_record(hit, explain=explain) for hit in found.hits]
-    output.emit_records(rows, json=json, columns=HIT_COLUMNS)
-    if explain:
-        for hit in found.hits:
-            output.note(f"{hit.rank}: {output.show_value(hit.explanation)}")
-        for dropped in found.dropped:
-            output.note(f"left out: {output.show_value(dropped)}")
-    if not rows:
-        output.note("nothing was found")
 
 
 @app.command()

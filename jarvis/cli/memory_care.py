@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jarvis.cli import output, records
-from jarvis.cli.memory import COLUMNS, Json, Yes, app, moment, print_memories
+from jarvis.cli import output, records, search_options
+from jarvis.cli.memory import Json, Yes, app, moment, print_memories
 from jarvis.cli.state import state_of
 from jarvis.errors import JarvisError, UsageError
 
@@ -194,45 +194,37 @@ def extract(
 @app.command()
 def search(
     context: typer.Context,
-    query: Annotated[list[str], typer.Argument(help="What to look for.")],
-    limit: Annotated[int, typer.Option("-k", "--limit", min=1, max=1000)] = 5,
-    type_: Annotated[list[str] | None, typer.Option("--type", help="Only these.")] = None,
-    category: Annotated[str | None, typer.Option("--category")] = None,
-    min_importance: Annotated[float | None, typer.Option("--min-importance")] = None,
-    min_confidence: Annotated[float | None, typer.Option("--min-confidence")] = None,
-    min_similarity: Annotated[float | None, typer.Option("--min-similarity")] = None,
-    since: Annotated[str, typer.Option("--since")] = "",
-    until: Annotated[str, typer.Option("--until")] = "",
+    query: search_options.QueryWords,
+    limit: search_options.Limit = 5,
+    type_: search_options.Types = None,
+    category: search_options.Category = None,
+    min_importance: search_options.MinImportance = None,
+    min_confidence: search_options.MinConfidence = None,
+    min_similarity: search_options.MinSimilarity = None,
+    since: search_options.Since = "",
+    until: search_options.Until = "",
     at: Annotated[str, typer.Option("--at", help="What held at that time.")] = "",
-    explain: Annotated[bool, typer.Option("--explain", help="Every term of the score.")] = False,
-    json: Json = False,
+    explain: search_options.Explain = False,
+    json: search_options.Json = False,
 ) -> None:
     """Find memories by meaning and by words."""
-    from jarvis.services import memory
+    from jarvis.services import search as service
 
-    found = memory.search(
-        state_of(context).app,
-        " ".join(query),
+    search_options.run(
+        state_of(context),
+        query,
+        ("memories",),
+        filters=service.memory_filters(
+            types=type_ or (),
+            category=category,
+            min_importance=min_importance,
+            min_confidence=min_confidence,
+            since=service.moment(since),
+            until=service.moment(until),
+            at=moment(at),
+        ),
         limit=limit,
-        types=tuple(type_ or ()),
-        category=category,
-        min_importance=min_importance,
-        min_confidence=min_confidence,
         min_similarity=min_similarity,
-        since=moment(since),
-        until=moment(until),
-        at=moment(at),
         explain=explain,
-    )
-    for line in found.notes:
-        output.note(line)
-    output.emit_records(
-        [records.memory_hit_record(hit, explain=explain) for hit in found.hits],
         json=json,
-        columns=("id", "similarity", "score", *COLUMNS[1:3], "content"),
     )
-    if explain and not json:
-        for hit in found.hits:
-            output.note(f"{hit.memory.id}: {output.show_value(hit.explanation)}")
-        for dropped in found.dropped:
-            output.note(f"left out: {output.show_value(dropped)}")

@@ -54,7 +54,7 @@ _NUMBERS = {
     word: number
     for number, word in enumerate(
         """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-        sixteen seventeen eighteen nineteen twenty""".split(),  # noqa: SIM905
+        sixteen seventeen eighteen nineteen twenty""".split(),
         1,
     )
 } | {"a": 1, "an": 1, "the": 1, "a couple of": 2, "couple of": 2, "a few": 3, "several": 4}

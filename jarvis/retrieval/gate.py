@@ -23,7 +23,7 @@ _NAME = re.compile(r"[^\W\d_][\w'’-]*")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s+|\n\s*)[\"'“‘(]*$")
 _NO_NAMES = frozenset(
     """i monday tuesday wednesday thursday friday saturday sunday january february march april
-    may june july august september october november december""".split()  # noqa: SIM905
+    may june july august september october november december""".split()
 )
 
 DEFAULT_THRESHOLD = 0.3

@@ -208,6 +208,8 @@ class Retriever:
     def _question(self, connection: Connection, kind: Kind, user_id: int, text: str) -> _Question:
         language = self._language(connection, user_id)
         words = terms.question(user_id, text, language)
+        if len(words) > tuning.MAX_COUNTED_TERMS:
+            words = dict(list(words.items())[: tuning.MAX_COUNTED_TERMS])
         if not words:
             return _Question(text, language, {}, {}, (), {})
         counted = store.statistics(connection, kind, user_id, list(words))

@@ -44,6 +44,9 @@ MAX_RESULTS: Final = 1_000
 MAX_QUESTION_TERMS: Final = 48
 """Terms of a question that are scored: those that are in the fewest rows."""
 
+MAX_COUNTED_TERMS: Final = 256
+"""Terms of a question that are looked at, the first ones: a page that was pasted has thousands."""
+
 COMMON: Final = 0.05
 """Share of the rows above which a term does not make a row a candidate, only scores it."""
 

@@ -48,7 +48,7 @@ STOP_WORDS = frozenset(
     out over own re s same shall she should so some such t than that the their theirs them then
     there these they this those through to too under until up us ve very was we were what when
     where which while who whom whose why will with would you your yours
-    """.split()  # noqa: SIM905 -- a list of one word a line would be all brackets
+    """.split()
 )
 """English words that say how and not what. A question drops them, unless it has no others."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from jarvis.errors import JarvisError, ModelUnavailable, NotFound, UsageError
+from jarvis.errors import JarvisError, NotFound, UsageError
 from jarvis.security import secrets
 from jarvis.security.text import clean_line
 from jarvis.services.extraction import lasting
@@ -20,9 +20,7 @@ from jarvis.store import extraction as unread
 from jarvis.store import memories, sessions
 from jarvis.store.memories import NewMemory
 from jarvis.types import (
-    Filters,
     Memory,
-    MemoryHit,
     MemorySource,
     MemoryState,
     MemoryType,
@@ -31,7 +29,6 @@ from jarvis.types import (
 )
 
 if TYPE_CHECKING:
-    from jarvis.retrieval import Results
     from jarvis.services.app import App
     from jarvis.store.database import Connection
 
@@ -420,61 +417,6 @@ def has_secret(texts: Iterable[str]) -> str:
         for secret in secrets.find(text):
             return secret.kind
     return ""
-
-
-# --- search ------------------------------------------------------------------------------------
-
-
-def search(
-    app: App,
-    text: str,
-    *,
-    limit: int = 5,
-    types: Sequence[str] = (),
-    category: str | None = None,
-    min_importance: float | None = None,
-    min_confidence: float | None = None,
-    min_similarity: float | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    at: datetime | None = None,
-    explain: bool = False,
-) -> Results[MemoryHit]:
-    """Memories that fit ``text``; by words alone when the embedding model does not answer."""
-    from jarvis.retrieval import Query
-
-    try:
-        wanted = tuple(MemoryType(name.upper()) for name in types)
-    except ValueError:
-        known = ", ".join(kind.value for kind in MemoryType)
-        raise UsageError(f"there is no type {' '.join(types)}", f"one of: {known}") from None
-    user = app.existing_user()
-    vector, model = None, None
-    notes: tuple[str, ...] = ()
-    try:
-        vector = app.embedder().embed_query(text)
-        model = app.embedding_model()
-    except ModelUnavailable as error:
-        notes = (f"found by words alone: {error.message}",)
-    found = app.retriever.memories(
-        user.id,
-        Query(text, vector, datetime.now().astimezone()),
-        model,
-        filters=Filters(
-            types=wanted,
-            category=category,
-            min_importance=min_importance,
-            min_confidence=min_confidence,
-            since=since,
-            until=until,
-            at=at,
-            states=(MemoryState.ACTIVE, MemoryState.SUPERSEDED) if at else (MemoryState.ACTIVE,),
-        ),
-        limit=limit,
-        explain=explain,
-        min_similarity=min_similarity,
-    )
-    return replace(found, notes=(*notes, *found.notes))
 
 
 def unread_messages(app: App) -> int:

@@ -229,7 +229,7 @@ def few_rows(connection: Connection, kind: Kind, user_id: int, filters: Filters)
         compose(
             kind,
             "SELECT count(*) FROM (SELECT FROM {owners} o WHERE o.user_id = %(user)s"
-            " AND {filter} LIMIT {most}) AS some",
+            " AND {filter} LIMIT {most}) AS first_rows",
             filter=_filter(kind, filters),
             most=sql.Literal(EXACT_ROWS + 1),
         ),
