@@ -66,10 +66,16 @@ class State:
             user_name=self.user,
             config_path=self.config_path,
             progress=self.progress,
+            download=self._download,
             debug=self.debug,
         )
         self._opened.append(app)
         return app
+
+    def _download(self, name: str) -> None:
+        from jarvis.cli import pulling
+
+        pulling.download(self.paths, self.config, name)
 
     def close(self) -> None:
         """Gives back what the services hold."""

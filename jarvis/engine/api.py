@@ -71,6 +71,7 @@ class Engine:
             "/api/pull": {"POST": self.pull},
             "/api/delete": {"DELETE": self.delete},
             "/api/jarvis": {"GET": self.status, "DELETE": self.stop},
+            "/api/jarvis/unload": {"POST": self.unload},
         }
 
     def handle(self, request: Request) -> Response:
@@ -152,6 +153,14 @@ class Engine:
             raise HTTPError(403, "only on the engine's own socket")
         threading.Thread(target=self.shutdown, daemon=True).start()
         return json_response({"status": "stopping"})
+
+    def unload(self, request: Request) -> Response:
+        """For ``jarvis model``: ends a model's process; the model may be deleted already."""
+        name = str(request.json().get("model"))
+        for loaded in self.pool.loaded():
+            if loaded.model.name == name:
+                self.pool.unload(loaded.model)
+        return json_response({})
 
     # Answers
 

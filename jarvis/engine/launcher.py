@@ -142,6 +142,11 @@ def status(paths: Paths) -> EngineStatus:
     )
 
 
+def unload(paths: Paths, model: str) -> None:
+    """Asks a running engine to give the model's memory back. Never starts one."""
+    _ask(socket_path(paths), "POST", "/api/jarvis/unload", {"model": model})
+
+
 def answers(path: Path) -> bool:
     """Whether somebody accepts connections at ``path``."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -228,15 +233,7 @@ def _environment() -> dict[str, str]:
 
     package = os.fspath(Path(jarvis.__file__).parent.parent)
     others = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    return {
-        # The inference library's threads meet hundreds of times a token. By default they spin
-        # there for milliseconds, which costs nothing on an idle machine and nearly everything
-        # on a busy one (measured on two cores beside five other jobs: under 2 tokens/s, with
-        # this 15).
-        "GOMP_SPINCOUNT": "200",
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([package, *others]),
-    }
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([package, *others])}
 
 
 def _stop(paths: Paths) -> bool:
@@ -282,9 +279,15 @@ def _record(paths: Paths) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _ask(path: Path, method: str, target: str) -> dict[str, Any] | None:
+def _ask(
+    path: Path, method: str, target: str, body: dict[str, Any] | None = None
+) -> dict[str, Any] | None:
     """One small request; None when it is not answered within a few seconds."""
-    request = f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    sent = "" if body is None else json.dumps(body)
+    request = (
+        f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        f"Content-Length: {len(sent)}\r\n\r\n{sent}"
+    )
     content = b""
     with suppress(OSError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(5)

@@ -106,6 +106,24 @@ class Providers:
                 return choice
         return self._embedded(kind, wanted, "no Ollama answers")
 
+    def server(self, kind: Kind) -> Server:
+        """The server that ``kind`` would be asked of, whatever models it has.
+
+        Raises:
+            ProviderUnavailable: a named server does not answer.
+        """
+        settings = self.config.chat if kind == "chat" else self.config.embedding
+        if settings.provider == "embedded":
+            return self.embedded()
+        default = Address("http", "127.0.0.1", DEFAULT_PORT)
+        named, _ = self._named_address(kind)
+        server = self._ollama(named or default)
+        if settings.provider == "ollama" or named is not None:
+            server.ensure()
+            return server
+        answered = answers(server.address, self.config.chat.connect_timeout)
+        return server if answered else self.embedded()
+
     def record(self, choice: Choice) -> None:
         """Keeps an embedding choice for the next time; a chat choice is made anew each time."""
         if choice.kind != "embedding":
