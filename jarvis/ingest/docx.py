@@ -27,24 +27,10 @@ _STRICT_NAMES = (
 )  # fmt: skip
 _SKIPPED = frozenset(
     f"{W}{name}"
-    for name in [
-        "del",
-        "moveFrom",
-        "instrText",
-        "delText",
-        "delInstrText",
-        "pPr",
-        "rPr",
-        "tblPr",
-        "tcPr",
-        "trPr",
-        "sectPr",
-        "sdtPr",
-        "sdtEndPr",
-        "fldChar",
-        "annotationRef",
-        "commentReference",
-    ]
+    for name in (
+        "del moveFrom instrText delText delInstrText pPr rPr tblPr tcPr trPr sectPr sdtPr "
+        "sdtEndPr fldChar annotationRef commentReference"
+    ).split()
 )
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 

@@ -18,6 +18,16 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _ISO_2022 = ((b"\x1b$", "iso2022_jp_ext"), (b"\x1b$)C", "iso2022_kr"))
+_COMMON = {
+    name: place
+    for place, name in enumerate(
+        (
+            "cp1252 cp1251 cp932 shift_jis gb18030 gbk big5 euc_jp cp949 euc_kr cp1250 cp1253 "
+            "cp1254 cp1255 cp1256 cp1257 koi8_r"
+        ).split()
+    )
+}
+"""Encodings of most files that are not UTF-8, by how common they are on the web."""
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _SURROGATE_PAIR = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
 _META = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
@@ -82,9 +92,17 @@ def _guessed(data: bytes, declared: str) -> tuple[str, list[str]]:
         raise Unreadable("is unknown binary data, not text", code="unsupported")
     import charset_normalizer
 
-    best = charset_normalizer.from_bytes(data[:SAMPLE]).best()
+    matches = charset_normalizer.from_bytes(data[:SAMPLE])
+    best = matches.best()
     if best is None:
         raise Unreadable("is no text in any known encoding", code="unsupported")
+    # Rare encodings differ from common ones in a letter or two: in doubt it is the common one.
+    near = [
+        match
+        for match in matches
+        if match.chaos <= best.chaos + 0.02 and match.coherence >= best.coherence - 0.05
+    ]
+    best = min(near, key=lambda match: _COMMON.get(match.encoding, len(_COMMON)), default=best)
     try:
         text = data.decode(best.encoding)
         warnings = []
@@ -122,7 +140,7 @@ def _nearly_utf8(data: bytes) -> bool:
     text = data[:SAMPLE].decode("utf-8", "replace")
     bad = text.count("\ufffd")
     good = sum(char > "\x7f" and char != "\ufffd" for char in text)
-    return bad * 20 <= good
+    return bad * 5 <= good
 
 
 def _binary(data: bytes) -> bool:

@@ -14,65 +14,17 @@ from jarvis.ingest.model import Block, Extracted, Kind, Page, Source, Unreadable
 from jarvis.ingest.prose import unligate
 
 _DROPPED = frozenset(
-    [
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "iframe",
-        "object",
-        "embed",
-        "svg",
-        "canvas",
-        "audio",
-        "video",
-        "map",
-        "head",
-        "nav",
-        "aside",
-        "button",
-        "select",
-        "option",
-        "datalist",
-        "input",
-        "textarea",
-        "dialog",
-    ]
+    (
+        "script style noscript template iframe object embed svg canvas audio video map head "
+        "nav aside button select option datalist input textarea dialog"
+    ).split()
 )
 _BLOCKS = frozenset(
-    [
-        "address",
-        "article",
-        "blockquote",
-        "body",
-        "center",
-        "dd",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "header",
-        "hgroup",
-        "html",
-        "legend",
-        "li",
-        "main",
-        "ol",
-        "p",
-        "section",
-        "summary",
-        "ul",
-        "tr",
-        "td",
-        "th",
-        "tbody",
-        "thead",
-    ]
+    (
+        "address article blockquote body center dd details div dl dt fieldset figcaption "
+        "figure footer form header hgroup html legend li main ol p section summary ul tr td "
+        "th tbody thead"
+    ).split()
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "complementary", "menu"})
@@ -90,6 +42,9 @@ _NOISE = re.compile(
     re.IGNORECASE,
 )
 
+MAX_NESTED = 2048
+"""Elements inside each other that libxml2 takes (``xmlParserMaxDepth`` with XML_PARSE_HUGE)."""
+
 MAX_DEPTH = 400
 """Nesting beyond which text is taken as it stands: no page that people read goes so deep."""
 
@@ -99,6 +54,8 @@ def extract(source: Source) -> Extracted:
     text, warnings = decode(source.data, declared_charset(source.data))
     source.check_text(len(text))
     found, title = blocks(text, main_only=True)
+    if text.count("<") > MAX_NESTED and _too_deep(text):
+        warnings.append("it is nested too deeply: what is deepest is missing")
     if not found:
         raise Unreadable("holds no text that a reader would see", code="empty")
     return Extracted(HTML, (Page(tuple(found)),), title=title, warnings=tuple(warnings))
@@ -116,7 +73,7 @@ def blocks(text: str, *, main_only: bool) -> tuple[list[Block], str]:
     if not text.strip():
         return [], ""
     try:
-        root = parser.document_fromstring(text, parser=parser.HTMLParser(huge_tree=False))
+        root = parser.document_fromstring(text, parser=parser.HTMLParser(huge_tree=True))
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
         return [], ""
     title = " ".join((root.findtext(".//title") or "").split())
@@ -126,6 +83,13 @@ def blocks(text: str, *, main_only: bool) -> tuple[list[Block], str]:
     walker.walk(start, 0)
     walker.flush()
     return walker.blocks, title
+
+
+def _too_deep(text: str) -> bool:
+    """Whether the parser (libxml2) stopped at its limit of nesting."""
+    reader = parser.HTMLParser(huge_tree=True)
+    parser.document_fromstring(text, parser=reader)
+    return any("depth" in entry.message.lower() for entry in reader.error_log)
 
 
 class _Hidden:

@@ -17,6 +17,7 @@ _DECIMAL_HEADING = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[^\W\d_]")
 _BULLET = re.compile(r"[•◦▪■●‣*–—\-]\s|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]\s|§\s*\d")
 _SENTENCE_END = re.compile(r"[.!?:;。！？…][\"'”’»)\]]*$")
 _WORD = re.compile(r"[^\W\d_]{3}|[\u3000-\u9fff\uac00-\ud7af]{2}")
+_HYPHEN_END = re.compile(r"[^\W_][\u2010\-\xad]$")
 _CJK = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 
@@ -165,7 +166,7 @@ def _joined(group: list[Line]) -> str:
     full = right - 0.15 * (right - left)
     text = group[0].text
     for before, after in itertools.pairwise(group):
-        if before.cut:
+        if before.cut or (_HYPHEN_END.search(text) and after.text[:1].isalnum()):
             text = text.rstrip("-\xad\u2010") + BROKEN + after.text
         elif _CJK.match(after.text) and _CJK.match(text[-1:]):
             text += after.text

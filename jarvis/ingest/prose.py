@@ -15,32 +15,10 @@ _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _LINE_END_HYPHEN = re.compile(r"(?<=[^\W\d_])[\u2010\-\xad][ \t]*\n[ \t]*(?=[^\W_])")
 _CUT = re.compile(rf"([^\W_]*){BROKEN}\s*([^\W_]*)")
 _OWN_PREFIXES = frozenset(
-    [
-        "all",
-        "anti",
-        "co",
-        "cross",
-        "ex",
-        "half",
-        "high",
-        "long",
-        "low",
-        "mid",
-        "multi",
-        "non",
-        "open",
-        "post",
-        "pre",
-        "quasi",
-        "real",
-        "self",
-        "semi",
-        "short",
-        "single",
-        "two",
-        "three",
-        "well",
-    ]
+    (
+        "all anti co cross ex half high long low mid multi non open post pre quasi real self "
+        "semi short single two three well"
+    ).split()
 )
 """First halves that usually keep their hyphen when nothing in the document decides."""
 
