@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from jarvis.cli import output
 from jarvis.cli.output import Column
-from jarvis.errors import UsageError
+from jarvis.cli.progress import Progress
+from jarvis.errors import JarvisError, UsageError
 from jarvis.repl.chat import refresh
 
 if TYPE_CHECKING:
     from jarvis.repl.chat import Chat
     from jarvis.repl.terminal import Surface
+    from jarvis.services.document_ingest import IngestProgress
+    from jarvis.services.documents import Documents
+    from jarvis.services.search import Kind
     from jarvis.types import ChunkHit
 
 LISTED = 20
@@ -58,15 +62,28 @@ def remember(chat: Chat, terminal: Surface, argument: str) -> None:
 
 def forget(chat: Chat, terminal: Surface, argument: str) -> None:
     """``/forget``"""
-    from jarvis.services import forgetting
-    from jarvis.services import memory as service
+    from jarvis.services import forget as service
 
-    single, ranges = service.parse_ids(argument.split())
-    report = terminal.interruptible(lambda: forgetting.forget(chat.app, single, ranges))
-    if report is None:
+    rows = service.resolve(chat.app, argument.split())
+    if len(rows) > 1:
+        for row in rows[:LISTED]:
+            output.note(f"{row.id}  {row.content}")
+        if not terminal.yes(f"forget {len(rows)} memories for good?"):
+            output.note("nothing was forgotten")
+            return
+    done = terminal.interruptible(lambda: service.forget(chat.app, rows))
+    if done is None:
         return
-    for line in forgetting.describe(report):
-        output.note(line)
+    for row in done.memories:
+        output.note(f"forgotten: {row.content}")
+    if done.barred:
+        output.note(
+            f"{len(done.barred)} messages say it: no search and no prompt reaches them"
+            " (jarvis memory forget --with-source redacts such messages)"
+        )
+    if not done.verified:
+        raise JarvisError("still found in " + ", ".join(done.found[:5]), "/forget it there, too")
+    output.note("checked: no search and no prompt finds it")
     refresh(chat)
 
 
@@ -75,7 +92,7 @@ def search(chat: Chat, terminal: Surface, argument: str) -> None:
     _search(chat, terminal, argument, kinds=("memories", "turns", "chunks"))
 
 
-def _search(chat: Chat, terminal: Surface, words: str, kinds: tuple[str, ...]) -> None:
+def _search(chat: Chat, terminal: Surface, words: str, kinds: tuple[Kind, ...]) -> None:
     from jarvis.services import search as service
 
     found = terminal.interruptible(lambda: service.search(chat.app, words, kinds=kinds))
@@ -109,36 +126,48 @@ def _short(text: str, length: int = 200) -> str:
 
 def doc(chat: Chat, terminal: Surface, argument: str) -> None:
     """``/doc``"""
-    from jarvis.services import documents as service
+    from jarvis.services.documents import Documents
 
+    documents = Documents(chat.app)
     verb, _, rest = argument.partition(" ")
     if verb in {"", "list"}:
-        rows = service.list_(chat.app)
+        rows = documents.all()
         if not rows:
             output.note("there are no documents: /doc PATH reads one in")
             return
-        output.emit_records(
-            rows, json=False, columns=["id", Column("name", flexible=True), "pages", "chunks"]
-        )
-        return
-    if verb == "forget":
+        columns = ["id", Column("name", flexible=True), "pages", "chunks"]
+        output.emit_records(rows, json=False, columns=columns)
+    elif verb == "forget":
         if not rest.strip():
-            raise UsageError("/doc forget needs an id", "/doc lists them")
-        for name in rest.split():
-            output.note(f"forgotten: {service.forget(chat.app, name).name}")
-        return
-    paths = [argument] if Path(argument).expanduser().exists() else argument.split()
-    with output.status("reading") as line:
-        terminal.interruptible(lambda: _ingest(chat, paths, line))
+            raise UsageError("/doc forget needs an id or a name", "/doc lists them")
+        gone = documents.forget([documents.get(name) for name in rest.split()])
+        output.note("forgotten: " + ", ".join(row.name for row in gone.documents))
+        refresh(chat)
+    else:
+        _ingest(chat, terminal, documents, argument)
 
 
-def _ingest(chat: Chat, paths: list[str], line: Any) -> None:
-    from jarvis.services import documents as service
+def _ingest(chat: Chat, terminal: Surface, documents: Documents, argument: str) -> None:
+    from jarvis.services.document_files import Selection
 
-    for result in service.ingest(chat.app, [str(Path(p).expanduser()) for p in paths]):
-        line.update(f"reading {result.path}")
-        problem = f": {result.error}" if result.error else ""
-        output.note(f"{result.path}: {result.status}, {result.chunks} passages{problem}")
+    whole = Path(argument).expanduser()
+    paths = [whole] if whole.exists() else [Path(w).expanduser() for w in argument.split()]
+    files = list(Selection().files(paths))
+
+    def read() -> None:
+        with Progress("reading", total=len(files) or None) as bar:
+
+            def show(event: IngestProgress) -> None:
+                part = event.done / event.total if event.total else 0.0
+                name = Path(event.path).name
+                bar.update(f"{name}: {event.stage}", done=event.number - 1 + part)
+
+            for result in documents.ingest(files, progress=show):
+                about = result.error if result.status == "failed" else f"{result.chunks} passages"
+                output.note(f"{result.status}: {result.path}, {about}")
+
+    terminal.interruptible(read)
+    refresh(chat)
 
 
 def explain(chat: Chat, terminal: Surface, argument: str) -> None:
