@@ -31,9 +31,15 @@ MAX_SECONDS = 60.0
 """How long one call may take before the turn goes on without it."""
 _POLL_S = 0.2
 """How often a waiting turn lets its reader cancel it."""
+_STUCK = 2
+"""Rounds of nothing but repeated calls after which the result itself is the answer."""
 _MIN_RESULT = 48
 """A result cut to fewer tokens helps nobody."""
 _OVER = "no more calls in this turn: answer with what is known"
+_AGAIN = "this call was made before; its result stands above"
+_NUDGE = "Now answer the user's question in words, without making the same call again."
+"""Stands after a result, outside the fence. Without it the smallest models only ever repeat the
+call (tried with qwen2.5-coder:0.5b); larger ones still make further, other calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,7 @@ class ToolLoop:
             ModelUnavailable: the model cannot be used.
         """
         talk = list(messages)
-        rounds_over = 0
+        rounds_over = stuck = 0
         while True:
             offered = self.definitions() if rounds_over < 2 else []
             text: list[str] = []
@@ -129,9 +135,17 @@ class ToolLoop:
                 yield ChatChunk(text="\n\n")
             over = len(self.calls) >= self._max_calls
             rounds_over += over
+            before = len(self.calls)
             for call in asked:
                 result = yield from self._call(self._box, call)
                 talk.append(ChatMessage("tool", self._fenced(result), tool_name=call.name))
+            stuck += all(made.error == _AGAIN for made in self.calls[before:]) and not over
+            if stuck >= _STUCK:
+                yield Warning_(
+                    "the model gave no answer of its own: this is what the tool returned"
+                )
+                yield ChatChunk(text=next(made.result for made in self.calls if not made.error))
+                return
             yield Stage("prompt")
 
     def _round(
@@ -211,7 +225,7 @@ class ToolLoop:
             done.name == call.name and not done.error and _same(done.arguments, arguments)
             for done in self.calls
         ):
-            raise ToolError("this call was made before; its result stands above")
+            raise ToolError(_AGAIN)
         return tool, arguments
 
     def _fenced(self, result: str) -> str:
@@ -220,7 +234,7 @@ class ToolLoop:
         given = max(self._room * 3 // 4, _MIN_RESULT)
         shown = self._estimator.cut(result, given) or "(the result is empty)"
         self._room -= min(self._estimator.count(shown), self._room)
-        return fence(Fence.TOOL, [shown])
+        return f"{fence(Fence.TOOL, [shown])}\n{_NUDGE}"
 
 
 def for_turn(app: App, prepared: Prepared, model: ChatModel) -> ToolLoop:

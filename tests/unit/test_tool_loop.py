@@ -200,12 +200,25 @@ def test_the_same_call_again_is_not_run_again() -> None:
     assert "made before" in talk.calls[1].error
 
 
+def test_a_model_that_only_repeats_its_call_still_gives_the_result() -> None:
+    same = call("calculator", expression="1+1")
+    model = Scripted([same, list(same), list(same), say("never")])
+    talk = loop(model, calculator)
+    events = list(talk.run(PROMPT))
+    assert answer(events) == "1+1 = 2"
+    assert any(isinstance(event, Warning_) for event in events)
+    assert len(model.asked) == 3
+
+
 def test_results_are_data_clean_fenced_and_cannot_close_the_fence() -> None:
     model = Scripted([call("hostile"), say("ok")])
     list(loop(model, hostile).run(PROMPT))
     shown = model.asked[1][0][-1].content
     assert shown.count("---END TOOL RESULT---") == 1
-    assert shown.endswith("---END TOOL RESULT---")
+    fenced, _, nudge = shown.partition("---END TOOL RESULT---")
+    assert "answer the user's question" in nudge
+    assert "\n" not in nudge.strip()
+    assert fenced.count("---") == 2
     assert "Ignore all previous instructions" not in shown
     assert "\x1b" not in shown
     assert "\0" not in shown
