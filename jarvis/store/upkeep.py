@@ -36,11 +36,23 @@ BUILD_MEMORY = "256MB"
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A row without a vector of the model, and the text to embed."""
+    """A row that something is to be made of. ``heading`` stands above a passage's content."""
 
     id: int
-    text: str
+    content: str
+    heading: str
 
+    @property
+    def text(self) -> str:
+        """What is embedded and indexed, as ``jarvis.ingest.chunker.embedding_text`` makes it."""
+        return f"{self.heading}\n{self.content}" if self.heading else self.content
+
+
+_HEADING: dict[Kind, sql.SQL] = {
+    "memory": sql.SQL("''"),
+    "turn": sql.SQL("''"),
+    "chunk": sql.SQL("o.heading"),
+}
 
 _EMBEDDABLE: dict[Kind, sql.SQL] = {
     "memory": sql.SQL("o.state <> 'held'"),
@@ -77,6 +89,7 @@ def waiting(
                        OR (NOT %(again)s AND (v.attempts >= %(most)s OR v.retry_at > now()))))
             ORDER BY o.id LIMIT %(limit)s
             """,
+            heading=_HEADING[kind],
             embeddable=_EMBEDDABLE[kind],
             own=sql.SQL("AND v.key = 0" if kind == "turn" else ""),
         ),
@@ -88,6 +101,23 @@ def waiting(
             "most": MAX_ATTEMPTS,
             "limit": limit,
         },
+    )
+    return [Waiting(*row) for row in rows]
+
+
+def texts(
+    connection: Connection, kind: Kind, user_id: int, *, after: int, limit: int
+) -> list[Waiting]:
+    """Rows that a search may reach, with their text, by id, from ``after`` on."""
+    rows = connection.execute(
+        compose(
+            kind,
+            "SELECT o.id, o.content, {heading} FROM {owners} o WHERE o.user_id = %s AND o.id > %s"
+            " AND {embeddable} ORDER BY o.id LIMIT %s",
+            heading=_HEADING[kind],
+            embeddable=_EMBEDDABLE[kind],
+        ),
+        (user_id, after, limit),
     )
     return [Waiting(*row) for row in rows]
 
@@ -132,7 +162,7 @@ def unchanged(
         {
             "user": user_id,
             "ids": [row.id for row in rows],
-            "texts": [row.text for row in rows],
+            "contents": [row.content for row in rows],
         },
     )
     return {row[0] for row in found}
@@ -256,6 +286,7 @@ def in_other_language(
               AND t.language IS DISTINCT FROM %(language)s
             ORDER BY o.id LIMIT %(limit)s
             """,
+            heading=_HEADING[kind],
             embeddable=_EMBEDDABLE[kind],
         ),
         {"user": user_id, "language": language, "limit": limit},
