@@ -126,8 +126,8 @@ _ASK = (
     " first makes the second untrue."
 )
 _EXAMPLES = (
-    ("User keeps eleven hives", "User keeps eleven bee hives", 1),
-    ("User sings in a choir", "User sings in a choir on Thursdays and paints", 2),
+    ("User shears alpacas", "User shears woolly alpacas", 1),
+    ("User umpires cricket matches", "User umpires cricket matches and teaches fencing", 2),
     ("User takes size 45 shoes now", "User takes size 44 shoes", 3),
 )
 _SCHEMA = {

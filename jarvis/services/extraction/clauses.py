@@ -116,6 +116,7 @@ def _verb_like(token: str) -> bool:
     )
 
 
+_TOLD = frozenset("remember mind note know aware fact".split())
 _JOINERS = frozenset(
     "and but so because since plus while whereas , ; : cause cuz bc or yet".split()
 )
@@ -127,9 +128,15 @@ def _cut(tokens: list[str]) -> Iterator[tuple[str, list[str]]]:
     index = 1
     while index < len(tokens):
         previous = tokens[index - 1].casefold()
-        if _starts_clause(tokens, index):
+        asked = previous in w.AUXILIARIES and tokens[start].casefold() in w.QUESTION_STARTS
+        if not asked and _starts_clause(tokens, index):
             joined = previous in _JOINERS
             subordinate = previous in w.SUBORDINATORS and previous != "since"
+            if previous == "that" and index > 1 and tokens[index - 2].casefold() in _PREPOSITIONS:
+                subordinate = False  # "sorry for that I …": a new sentence without its full stop
+            told = {t.casefold() for t in tokens[start : index - 1]}
+            if previous == "that" and told & _TOLD and not told & {"i", "not", "do"}:
+                subordinate, joined, previous = False, True, "and"  # "keep in mind that I …"
             run_on = (
                 tokens[index] in {"I", "we"}
                 and not subordinate
@@ -206,7 +213,8 @@ def _shorten(tokens: list[str], limit: int) -> list[str] | None:
     """The clause without its last modifiers, until it has at most ``limit`` words."""
     breaks = {",", "because", "when", "while", "so", "which", "who", "where", "since", "but"}
     softer = {"and", "that", "after", "before", "if", "though", "to", "with", "for"}
-    for stops in (breaks, breaks | softer):
+    last = {"at", "in", "on", "of", "from", "by", "during", "near", "as"}
+    for stops in (breaks, breaks | softer, breaks | softer | last):
         while sum(t not in {",", ";", ":"} for t in tokens) > limit:
             cuts = [i for i, t in enumerate(tokens) if t.casefold() in stops and i > 3]
             if not cuts:
@@ -246,6 +254,7 @@ def _trim(tokens: list[str]) -> list[str]:
             low in {"because", "cause", "whenever", "although", "unless", "which"}
             or (low in {"when", "if", "while", "so", "but"} and following)
             or (low == "," and following in _NEW_START)
+            or (low in {"and", "or"} and following in {"just", "then", "also", "so", "maybe"})
             or (
                 low in _OTHERS
                 and following in w.AUXILIARIES
@@ -366,7 +375,11 @@ def _of_sentence(tokens: list[str], question: bool, before: str) -> Iterator[Cla
     for number, (lead, piece) in enumerate(pieces):
         last = number == len(pieces) - 1
         bare = _strip_lead(piece)
-        if not bare or (lead in w.SUBORDINATORS and lead not in {"since", ""}):
+        if not bare:
+            continue
+        if lead in w.SUBORDINATORS and lead != "since":
+            if not question:
+                yield from _presupposed(bare)
             continue
         if question and last and (bare[0].casefold() in w.QUESTION_STARTS or len(pieces) == 1):
             continue
@@ -403,8 +416,8 @@ def _statement(tokens: list[str], before: str) -> Iterator[Clause]:
         name = _join(_trim(tokens[low.index("call") + 2 :]))
         if name and name[:1].isupper():
             yield Clause(f"User's name is {name}", "user")
-    elif len(low) == 2 and low[1] == "here" and tokens[0][:1].isupper():
-        yield Clause(f"User's name is {tokens[0]}", "user")
+    elif name := _introduction(tokens):
+        yield Clause(f"User's name is {name}", "user")
     elif _IMPLICIT.match(plain) and "you" not in low:
         verb = "was" if low[0] in {"born", "raised"} else "is"
         made = _finish(["User", verb, low[0], *_swap(_trim(tokens[1:]))])
@@ -414,6 +427,21 @@ def _statement(tokens: list[str], before: str) -> Iterator[Clause]:
         made = _finish(["User's", "home", *tokens[1:]])
         if made:
             yield Clause(made, "user")
+
+
+def _introduction(tokens: list[str]) -> str:
+    """The name in "Ana here", "this is Ana", "the name is Ana", "Ana is my name"; else ""."""
+    plain = _join(_trim(tokens))
+    match = _INTRODUCTION.match(plain)
+    return next((name for name in match.groups() if name), "") if match else ""
+
+
+_PROPER = r"((?-i:[^\W\d_a-z])[\w'’-]+(?: (?-i:[^\W\d_a-z])[\w'’-]+){0,3})"
+_INTRODUCTION = re.compile(
+    rf"(?:{_PROPER} here|this is {_PROPER}|(?:the )?name(?: is|'s) {_PROPER}|"
+    rf"{_PROPER} is (?:my|the) name|it is {_PROPER} here)$",
+    re.IGNORECASE,
+)
 
 
 def _subject(low: list[str]) -> str:

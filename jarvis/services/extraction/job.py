@@ -115,8 +115,9 @@ class ExtractionJob:
         message = waiting[0]
         if not message.ruled:
             found = self._read(app, message, None)
-            store_reading(app, message, found, final=not found.open)
-            if not found.open:
+            final = not found.open or bool(found.secret)
+            store_reading(app, message, found, final=final)
+            if final:
                 return 1
         try:
             result = self._read(app, message, stop)

@@ -55,12 +55,11 @@ _NO = (
     r"\bthis (?!year|month|summer|winter|spring|autumn|fall|city|town|country)\w+\b|"
     r"\b(?:as|like) before\b|\b(?:first|second|last|next) (?:one|part|half|line|step|answer|try)\b",
     r"^user (?:is|was|feels?|felt|am) (?:(?:so|very|pretty|really|quite|a bit|a little|not|still|"
-    r"feeling|too|all|just|getting|also|more) )*(?:good|fine|ok|okay|great|well|sorry|sure|done|in|"
-    r"out|back|here|there|home|ready|busy|hungry|thirsty|tired|sleepy|bored|happy|glad|sad|excited|"
+    r"feeling|too|all|just|getting|also|more) )*(?:(?:in|out|back|here|there|home|up|down|done|on it)(?=$|,| again| with (?:it|this))|good|fine|ok|okay|great|well|sorry|sure|ready|busy|hungry|thirsty|tired|sleepy|bored|happy|glad|sad|excited|"
     r"proud|curious|confused|lost|stuck|kidding|joking|afk|sick|ill|hot|cold|late|early|wrong|right|"
     r"serious|surprised|impressed|convinced|certain|afraid not|able|unable|better|worse|alone|fit|"
-    r"woozy|angry|mad|upset|worried|interested|amazed|grateful|thankful|free|full|drunk|awake|up|"
-    r"down|on it|on my way|different|like|supposed|going to bed|about to|with you|from here|over it)\b"
+    r"woozy|angry|mad|upset|worried|interested|amazed|grateful|thankful|free|full|drunk|awake|"
+    r"on (?:my|their) way|different|like|supposed|going to bed|about to|with you|from here|over it)\b"
     r"(?! (?:from|in .* for|at \w+ing|about my))",
     r"^user (?:is|was) (?:on|at|in) (?:line|page|step|chapter|large|small|it|the (?:phone|line|bus|"
     r"train|toilet|meeting|middle|process))\b",
@@ -70,13 +69,18 @@ _NO = (
     r"that|the)|enjoying|watching (?:it|this|that|the)|hoping|referring|assuming|guessing|using the)\b",
     r"^user (?:" + _ADVERB + r")(?:thinks?|thought|guess(?:es)?|means?|meant|supposes?|wonders?|"
     r"assumes?|knows?|knew|sees?|saw|notices?|noticed|asks?|asked|says?|said|agrees?|agreed|doubts?|"
-    r"hopes?|hoped|wish(?:es)?|wished|forgot|remembers?|understands?|understood|believes? (?:that|"
+    r"hopes?(?! to (?!hear|see|get|know|talk))|hoped|wish(?:es)?|wished|forgot|remembers?|understands?|understood|believes? (?:that|"
     r"it|you)|expects?|feels? (?:like|that|you)|hears?|heard|gets? it|got it|looks?|sounds?|"
-    r"bets?|promises?|swears?|apologi[sz]es?|appreciates?|recommends?|suggests?|mentioned|told|"
+    r"bets?|promises?|swears?|admits?|confess(?:es)?|insists?|refuses?|disagrees?|imagines?|presumes?|suspects?|trusts?|owes?|"
+    r"accepts?|picks?|chooses?|gives? up|gets? (?:an?|the|this|that|no|some|nothing|\w+ (?:error|result|message)s?)|"
+    r"gives? (?:it|up|in)|calls? (?:it|that|this)|feels?|smells?|requires?|requests?|demands?|begs?|prays? that|"
+    r"looks? (?:at|for|forward)|looks|seems?|takes? (?:it|that|this|the)|tak(?:es|e) (?:a|your) (?:look|break)|stands? by|"
+    r"votes? for (?:option|the|number)|goes? with|leaves? (?:it|that)|keeps? (?:getting|seeing|having|forgetting|hearing)|"
+    r"misread|mistyped|misunderst\w+|apologi[sz]es?|appreciates?|recommends?|suggests?|mentioned|told|"
     r"tells?|interrupted|pasted|pastes?|sent|sends?|copied|tried|tries|restarted|rebooted|clicked|"
     r"opened|closed|checked|checks|ran|deleted|typed|compiled|reinstalled|ordered|finds? it|happened|"
     r"woke|slept|ate|drank|finished|left|walked|watched|listened|visited|went|came back|arrived|"
-    r"called|texted|emailed|answered|replied|fixed|changed the|updated|installed|printed)\b"
+    r"called|texted|emailed|answered|replied|fixed|changed the|picked|chose|updated|installed|printed)\b"
     r"(?! (?:from (?:school|college|university)|in (?:love|touch)|(?:my|their) (?:job|wife|husband)"
     r"|to (?:school|college|university)|.*\b(?:\d{4}|years? ago|last (?:year|month)|as a (?:child|kid"
     r"|teenager))\b|how to (?!\w+ (?:it|this|that)\b)|.* since\b))",
@@ -103,9 +107,8 @@ _NO = (
     r"quick|small|little|big|short|last|also|just) )*(?:questions?|problems?|issues?|ideas?|points?|"
     r"thoughts?|doubts?|feelings?|errors?|bugs?|minutes?|moment|time|headache|cold|look|guess|hunch|"
     r"clue|suggestion|request|tests?|meetings?|break|fun|lunch|dinner|breakfast|coffee|plan|file|"
-    r"script|query|table|list|string|stack ?trace|crash|typo|been|to|it|extras|seen|tried|heard|one|"
-    r"those|not|never been|done|read)\b(?! been (?:a|an|vegan|vegetarian|married|working|living|"
-    r"playing|studying|learning|teaching|with|in|to|diagnosed|sober|at)\b)",
+    r"script|query|table|list|string|stack ?trace|crash|typo|to|it|extras|seen|tried|heard|one(?= of|$)|"
+    r"those|not|done|read)\b",
     r"^user (?:has|have) been (?:there|here|trying|wondering|thinking|waiting|busy|looking|getting|"
     r"seeing|told|meaning)\b",
     r"^user's (?:bad|guess|question|point|screen|computer|terminal|code|script|server|test|tests|build|"
@@ -117,7 +120,7 @@ _NO = (
     r"^user (?:goes|is going) (?:now|to bed|to sleep|home|there|with (?:that|the))\b|^user (?:is|was) "
     r"going to (?:try|check|look|ask|go|eat|sleep|see|do|take|make|get|be (?:back|right)|need|say)\b",
     r"^user (?:does|did)(?:,| not$|$)|^user (?:has|is|was) not$",
-    r"^user'?s? [\w' ]{0,20}(?:is|are|has|does|do|was|were)(?: not)?$",
+    r"^user(?:'s)?(?: [\w']+){0,3} (?:is|are|has|does|do|was|were)(?: not)?$",
 )
 
 _T = MemoryType
@@ -217,11 +220,18 @@ _YES: tuple[tuple[str, MemoryType, str, float], ...] = (
      r"(?:january|february|march|april|may|june|july|august|september|october|november|december)|\d+(?:st|nd"
      r"|rd|th)? (?:of )?(?:january|february|march|april|may|june|july|august|september|october|november|"
      r"december))\b", _T.EVENT, "dates", 0.6),
+    (r"^user's (?:[\w-]+ ){1,3}(?:has|have|comes?|speaks?|works?|lives?|plays?|likes?|loves?|hates?|owns?|runs?|is (?:a|an)) ", _T.FACT, "self", 0.5),
+    (r"^user (?:" + _ADVERB + r")(?!is |has |does |was |will |would |can )[a-z]+s (?!(?:it|that|this|them|those|these|to|up|if|when|how|what|like|"
+     r"no|so|too|sorry)\b)(?:[\w'’+#./-]+(?:,? |$)){1,}", _T.FACT, "habits", 0.5),
     (r"^user's (?:best friend|friend|dog|cat|horse|car|truck|bike|boat|garden|thesis|favou?rite|band|team|"
      r"wedding|anniversary|birthday|religion|hobb(?:y|ies)|hair|eyes|height|weight|shoe size|nationality|"
      r"mother tongue|native language|first language|native tongue|phone|laptop|computer|operating system|"
      r"editor|timezone|time zone|pronouns|nickname|middle name|surname|last name)\b", _T.FACT, "self", 0.6),
 )  # fmt: skip
+
+
+_NAMED = re.compile(r"User's (?:[\w-]+ ){1,3}(?:is|are) (?:called |named )?[^\W\d_a-z]\w+")
+"""What bears a name: "User's coach is Lindiwe"."""
 
 
 @cache
@@ -238,6 +248,8 @@ def judge(fact: str, *, presupposed: bool = False) -> Judgement:
     """What the rules say of ``fact`` ("User …" or "User's …")."""
     text = fact.casefold()
     found = next((entry[1:] for entry in _yes() if entry[0].search(text)), None)
+    if found is None and _NAMED.match(fact):
+        found = (MemoryType.FACT, "people", 0.65)
     refused = _no().search(text) is not None and not presupposed
     if found is None:
         verdict = Verdict.NO if refused else Verdict.ASK

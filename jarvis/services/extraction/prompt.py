@@ -1,7 +1,7 @@
 """What the model is asked.
 
-The examples keep to subjects and turns of phrase of their own (a clock collector, shoe sizes,
-hives), so that nothing a user says, and nothing the tests say, can be answered by copying one.
+The examples keep to subjects and turns of phrase of their own (a water polo referee, shoe
+sizes, alpacas), so that nothing the tests say can be answered by copying one.
 The prompt is the same for every message up to the message itself: the model server reads it once.
 """
 
@@ -22,20 +22,20 @@ SYSTEM = (
 
 EXAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
-        "the printer jammed again. my neighbour oskar collects antique clocks , he fixed it",
-        ("User's neighbour Oskar collects antique clocks",),
+        "the printer jammed again. my neighbour oskar referees water polo , he fixed it",
+        ("User's neighbour Oskar referees water polo",),
     ),
     ("could you shorten the second paragraph? i find it too long", ()),
     (
-        "ha, same! trousers never fit me. i take size 44 shoes and sing in a choir on thursdays",
-        ("User takes size 44 shoes", "User sings in a choir on thursdays"),
+        "ha, same! trousers never fit me. i take size 44 shoes and umpire cricket matches",
+        ("User takes size 44 shoes", "User umpires cricket matches"),
     ),
     ("i just sat down, what did you say?", ()),
     (
-        "bees ! i keep eleven hives . the sting does not bother me",
-        ("User keeps eleven hives", "Bee stings do not bother User"),
+        "alpacas ! i shear eleven of them each spring . the spit does not bother me",
+        ("User shears eleven alpacas each spring", "Alpaca spit does not bother User"),
     ),
-    ("colecciono monedas antiguas", ("User colecciona monedas antiguas",)),
+    ("tejo bufandas de lana", ("User teje bufandas de lana",)),
 )
 
 MAX_CHARACTERS = 90

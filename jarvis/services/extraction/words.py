@@ -20,6 +20,7 @@ CONTRACTIONS: dict[str, str] = {
     "we'll": "we will",
     "we'd": "we would",
     "it's": "it is",
+    "name's": "name is",
     "that's": "that is",
     "he's": "he is",
     "she's": "she is",
@@ -94,7 +95,7 @@ OWNED = frozenset(
 ROLE_LIKE = KIN | OWNED
 
 IRREGULAR_PAST = frozenset(
-    "was were had did went came got grew knew threw flew drew made met left lost found kept slept"
+    "was were had did forgot went came got grew knew threw flew drew made met left lost found kept slept"
     " felt dealt meant sent spent built lent bent taught caught bought brought thought fought"
     " sought sold told held said paid laid heard read led fed bled bred began drank sang sank rang"
     " swam ran won sat stood understood took shook wrote rode drove rose chose spoke broke woke"
@@ -110,7 +111,7 @@ ADVERBS_DROPPED = frozenset(
     "also really actually just absolutely definitely honestly simply truly certainly probably"
     " totally personally basically literally especially too well quite pretty much kinda"
     " obviously clearly luckily fortunately sadly unfortunately recently mostly mainly even"
-    " already myself though currently presently".split()
+    " already myself though currently presently first finally soon kind sort once".split()
 )
 """Words between subject and verb that say nothing lasting. ``never``, ``usually`` … stay."""
 

@@ -1,0 +1,209 @@
+"""Replies of any shape are read, facts that the message does not say are refused."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jarvis.services.extraction import checks, prompt, reading
+from jarvis.services.extraction.parse import UnreadableReply, parse_reply
+from jarvis.types import MemoryType
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("reply", "facts"),
+    [
+        ('{"facts":["a b"]}', ["a b"]),
+        ('{"facts":[]}', []),
+        ('Sure! Here they are:\n{"facts":["a b"]}\nAnything else?', ["a b"]),
+        ('```json\n{"facts":["a b"]}', ["a b"]),
+        ('```\n["a b","c d"]\n```', ["a b", "c d"]),
+        ("1. a b\n2) c d", ["a b", "c d"]),
+        ("- a b\n* c d", ["a b", "c d"]),
+        ('["a","b"]', ["a", "b"]),
+        ('{"result":{"facts":["a b"]}}', ["a b"]),
+        ('{"facts":{"facts":["a b"]}}', ["a b"]),
+        ('{"facts":[["a b"],["c d"]]}', ["a b", "c d"]),
+        ('{"facts":[{"text":"a b"},{"fact":"c d"}]}', ["a b", "c d"]),
+        ('<think>{"facts":["wrong"]}</think>{"facts":["a b"]}', ["a b"]),
+        ('thoughts {"facts":["wrong"]}</think>{"facts":["a b"]}', ["a b"]),
+        ('{"facts":["a b","c d","cut o', ["a b", "c d"]),
+        ('{"facts":[', []),
+        (r'{"facts":["a \u65 b","c d"]}', ["a  b", "c d"]),
+        (r'{"facts":["a \ud83d b","c d"]}', ["a \ud83d b", "c d"]),
+        ("None.", []),
+        ("No facts to remember here.", []),
+        ("[]", []),
+        ('{"facts":null}', []),
+    ],
+)
+def test_facts_are_found_wherever_they_stand(reply: str, facts: list[str]) -> None:
+    assert parse_reply(reply) == facts
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "  \n ",
+        "I am afraid that I cannot do this.",
+        '<think>{"facts":["wrong"]}',
+        json.dumps(prompt.schema(3)),
+        "{",
+        "42",
+    ],
+)
+def test_a_reply_without_an_answer_is_a_failure_and_not_nothing(reply: str) -> None:
+    with pytest.raises(UnreadableReply):
+        parse_reply(reply)
+
+
+@given(st.text(max_size=400))
+def test_any_reply_is_facts_or_a_failure(reply: str) -> None:
+    try:
+        found = parse_reply(reply)
+    except UnreadableReply:
+        return
+    assert all(isinstance(fact, str) for fact in found)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["facts", "text", "type", "x"]), inner, max_size=3)
+        ),
+        max_leaves=12,
+    )
+)
+def test_any_json_is_facts_or_a_failure(value: object) -> None:
+    try:
+        found = parse_reply(json.dumps(value))
+    except UnreadableReply:
+        return
+    assert all(isinstance(fact, str) for fact in found)
+
+
+@pytest.mark.parametrize(
+    ("fact", "message"),
+    [
+        ("User owns a kayak", "I own a kayak"),  # said otherwise than word for word
+        ("User has 2 sisters", "i have two sisters"),
+        ("Spiders scare User", "there are spiders here , spiders scare me"),
+        ("User sammelt Briefmarken", "Ich sammle Briefmarken"),
+        ("User 住在上海", "我住在上海，是一名医生"),
+    ],
+)
+def test_what_the_message_says_passes(fact: str, message: str) -> None:
+    assert checks.problem(fact, message) == ""
+
+
+@pytest.mark.parametrize(
+    ("fact", "message", "why"),
+    [
+        ("User owns a yacht", "I own a kayak", "not in the message"),
+        ("User has 3 sisters", "I have two sisters", "not in the message"),
+        ("User likes films", "what films do you like ? i am tired", "not in the message"),
+        ("User does not eat fish", "I eat fish", "negation"),
+        ("User eats fish", "I never eat fish", "negation"),
+        ("I own a kayak", "I own a kayak", "subject"),
+        ("User says I own it", "I own a kayak and I say it", "third person"),
+        ("User " + "very " * 12 + "tired", "I am very tired", "length"),
+        ("User owns a kayak. It is red", "I own a kayak. It is red", "third person"),
+        ("User lives in Bern", "My friend lives in Bern, she said", ""),
+    ],
+)
+def test_what_it_does_not_say_is_refused(fact: str, message: str, why: str) -> None:
+    found = checks.problem(fact, message)
+    assert why in found
+    assert bool(found) == bool(why)
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_a_fact_with_a_number_that_was_not_said_is_never_believed(fact: str, message: str) -> None:
+    if "73914" not in message:
+        assert checks.problem(f"User {fact} 73914", message) != ""
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "hi",
+        "ok thanks!",
+        "nice",
+        "Where are you from?",
+        "tests just passed, brb",
+        "good morning , how are you ?",
+        "😀😀😀😀😀😀😀😀😀😀😀",
+        "```\nmy_name = 'Eve'\n```",
+        "What is the capital of Peru?",
+    ],
+)
+def test_the_cheap_filter_spares_the_model(message: str) -> None:
+    def ask(text: str) -> list[str]:
+        raise AssertionError(f"asked about {text!r}")
+
+    assert reading.read(message, NOW, ask).facts == []
+
+
+def test_what_the_rules_settle_needs_no_model() -> None:
+    found = reading.read("My name is Ines and I live in Vigo.", NOW, None)
+    assert [fact.text for fact in found.facts] == ["User's name is Ines", "User lives in Vigo"]
+    assert not found.open
+
+
+def test_the_model_is_heard_where_the_rules_are_not_sure_and_checked() -> None:
+    message = "one sister for me . she swims"
+    answers = ["User has one sister for me", "User is a pilot", "User is very tired now"]
+    found = reading.read(message, NOW, lambda _: answers)
+    assert [fact.text for fact in found.facts] == ["User has one sister"]
+    assert {reason.partition(":")[0] for _, reason in found.dropped} >= {"not in the message"}
+
+
+def test_at_most_three_facts_the_most_important_ones() -> None:
+    message = "I like plums. I like figs. I am allergic to bees. My name is Ada. I live in Kiel."
+    kept = [fact.text for fact in reading.read(message, NOW, None).facts]
+    assert kept == ["User is allergic to bees", "User's name is Ada", "User lives in Kiel"]
+
+
+def test_a_secret_is_held_and_reported() -> None:
+    found = reading.read("My wifi password is hunter2!x", NOW, None)
+    assert found.secret == "password"
+    assert [fact.held_reason for fact in found.facts] == ["looks like a secret: password"]
+
+
+def test_a_wish_about_style_is_a_preference_and_not_held() -> None:
+    (fact,) = reading.read("I prefer short answers without lists.", NOW, None).facts
+    assert (fact.type, fact.held_reason) == (MemoryType.PREFERENCE, "")
+
+
+def test_dates_are_absolute() -> None:
+    (fact,) = reading.read("I moved to Graz last year", NOW, None).facts
+    assert fact.text == "User moved to Graz in 2025"
+    assert fact.valid_from == datetime(2025, 1, 1, tzinfo=UTC)
+
+
+def test_no_example_is_told_of_the_tests() -> None:
+    from tests.e2e.introductions import INTRODUCTIONS
+
+    said = " ".join(" ".join(entry.lines) for entry in INTRODUCTIONS)
+    stems = set(checks.content_stems(said))
+    for _, facts in prompt.EXAMPLES:
+        for fact in facts:
+            shared = stems & set(checks.content_stems(fact))
+            assert not shared, fact
+
+
+def test_a_long_message_is_cut_in_its_middle() -> None:
+    text = "first " + "word " * 1000 + "last"
+    cut = prompt.fit(text, 500)
+    assert len(cut) <= 510
+    assert cut.startswith("first")
+    assert cut.endswith("last")
