@@ -8,7 +8,7 @@ retrieval. It errs towards silence: a version, a commit hash, a phone or an orde
 
 from __future__ import annotations
 
-# ruff: noqa: E501, SIM905 -- the table of patterns reads best with one entry a line
+# ruff: noqa: E501 -- the table of patterns reads best with one entry a line
 import math
 import re
 from collections import Counter

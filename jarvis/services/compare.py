@@ -10,7 +10,7 @@ then both stay.
 
 from __future__ import annotations
 
-# ruff: noqa: E501, SIM905 -- the tables of patterns and words read best unbroken
+# ruff: noqa: E501 -- the tables of patterns and words read best unbroken
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,7 +7,6 @@ twelve words, about the user or theirs, and never the message word for word.
 
 from __future__ import annotations
 
-# ruff: noqa: SIM905 -- long lists of words read best as text
 import re
 from collections.abc import Sequence
 from functools import cache

@@ -9,7 +9,7 @@ it is worth keeping is for ``lasting`` and the model to say.
 
 from __future__ import annotations
 
-# ruff: noqa: E501, S105, SIM905 -- long lists of words read best as text
+# ruff: noqa: E501, S105 -- long lists of words read best as text
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -7,7 +7,6 @@ end in the zone of the day of reference.
 
 from __future__ import annotations
 
-# ruff: noqa: SIM905 -- long lists of words read best as text
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
