@@ -1,0 +1,107 @@
+"""Which citations of an answer were among its passages."""
+
+from __future__ import annotations
+
+import pytest
+
+from jarvis.services.citations import MARK, check, excerpt, label
+from jarvis.types import ChunkHit
+
+
+def hit(
+    document: str = "contract.pdf",
+    page: int | None = 6,
+    page_end: int | None = None,
+    page_label: str = "",
+    heading: str = "",
+) -> ChunkHit:
+    return ChunkHit(
+        id=1,
+        document_id=1,
+        document=document,
+        page=page,
+        page_label=page_label,
+        start=0,
+        end=5,
+        content="words",
+        similarity=0.5,
+        score=1.0,
+        rank=1,
+        page_end=page_end or page,
+        heading=heading,
+    )
+
+
+@pytest.mark.parametrize(
+    ("passage", "expected"),
+    [
+        (hit(), "[contract.pdf, p. 6]"),
+        (hit(page_label="6"), "[contract.pdf, p. 6]"),
+        (hit(page_label="iv"), "[contract.pdf, p. 6 (iv)]"),
+        (hit(page_end=7), "[contract.pdf, p. 6–7]"),
+        (hit("notes.md", page=None), "[notes.md]"),
+        (hit("a [draft].pdf"), "[a (draft).pdf, p. 6]"),
+    ],
+)
+def test_label(passage: ChunkHit, expected: str) -> None:
+    assert label(passage) == expected
+    report = check(f"So it is {expected}.", [passage])
+    assert [citation.found for citation in report.citations] == [True]
+    assert report.marked == f"So it is {expected}."
+
+
+def test_excerpt_has_the_section() -> None:
+    assert excerpt(hit(heading="Clause 7")) == "[contract.pdf, p. 6] Clause 7\nwords"
+
+
+@pytest.mark.parametrize(
+    "citation",
+    [
+        "[contract.pdf, p. 6]",
+        "[Contract, page 6]",
+        "[contract.pdf, pp. 6-7]",
+        "[contract.pdf, p. iv]",
+        "[contract.pdf, p.6; notes.md]",
+        "[p. 6]",
+        "[/home/me/contract.pdf, p. 7]",
+    ],
+)
+def test_what_was_there(citation: str) -> None:
+    chunks = [hit(page_end=7, page_label="iv")]
+    if "notes" in citation:
+        chunks.append(hit("notes.md", page=None))
+    report = check(f"It ends in May {citation}.", chunks)
+    assert report.citations
+    assert not report.invented
+    assert not report.warnings
+
+
+@pytest.mark.parametrize(
+    "citation",
+    [
+        "[contract.pdf, p. 9]",
+        "[contract.pdf, pp. 6-9]",
+        "[other.pdf, p. 6]",
+        "[contract.pdf, p. 6; other.pdf, p. 2]",
+        "[notes.md, p. 1]",
+    ],
+)
+def test_what_was_made_up_is_marked(citation: str) -> None:
+    report = check(f"It ends {citation}. So.", [hit(), hit("notes.md", page=None)])
+    assert report.marked == f"It ends {citation[:-1]}{MARK}]. So."
+    assert len(report.invented) == 1
+    assert len(report.warnings) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a[0] = b[i, j]", "[see p. 6](https://x.y)", "he said [sic]", "[1] first", "- [ ] todo"],
+)
+def test_other_brackets_are_left_alone(text: str) -> None:
+    report = check(text, [hit()])
+    assert report.marked == text
+    assert not report.warnings
+
+
+def test_without_passages_every_page_is_made_up() -> None:
+    assert check("It is so [report.pdf, p. 3].", []).invented
