@@ -85,7 +85,7 @@ def _serve(spec: RunnerSpec) -> dict[str, Any]:
     server = _load(spec, spec.batch or _PROBE_BATCH)
     answer: dict[str, Any] = {}
     if not spec.batch:
-        prompt, generate = _measure(spec.socket)
+        prompt, generate = _measure(spec)
         chosen = batch_size(prompt)
         answer["measured"] = {
             "prompt_per_second": round(prompt, 1),
@@ -132,16 +132,26 @@ def _load(spec: RunnerSpec, batch: int) -> Any:
     return xllamacpp.Server(params)
 
 
-def _measure(address: str) -> tuple[float, float]:
-    """Tokens a second while reading and while writing."""
-    request = {
-        "prompt": [1000 + token for token in range(_PROBE_PROMPT)],
-        "n_predict": _PROBE_ANSWER,
-        "ignore_eos": True,
-        "cache_prompt": False,
-    }
-    timings = llama.call(address, "/completion", request, lambda: None)["timings"]
-    return timings["prompt_per_second"], timings["predicted_per_second"]
+def _measure(spec: RunnerSpec) -> tuple[float, float]:
+    """Tokens a second while reading and while writing, on an otherwise idle machine."""
+    prompt = [1000 + token for token in range(_PROBE_PROMPT)]
+    reading = _seconds(spec, prompt, 1)
+    writing = _seconds(spec, prompt[:1], _PROBE_ANSWER)
+    return _PROBE_PROMPT / reading, _PROBE_ANSWER / writing
+
+
+def _seconds(spec: RunnerSpec, prompt: list[int], answer: int) -> float:
+    """How long a request takes, without what other processes take of the cores.
+
+    The threads sleep when they wait for each other, so processor time divided by threads is
+    what the work needs; the wall clock counts only while nobody else is in the way.
+    """
+    request = {"prompt": prompt, "n_predict": answer, "ignore_eos": True, "cache_prompt": False}
+    processor, wall = time.process_time(), time.monotonic()
+    llama.call(spec.socket, "/completion", request, lambda: None)
+    processor = (time.process_time() - processor) / spec.threads
+    wall = time.monotonic() - wall
+    return max(processor if wall > 1.3 * processor else wall, 1e-3)
 
 
 if __name__ == "__main__":
