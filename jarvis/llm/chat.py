@@ -163,6 +163,7 @@ def model_info(server: Server, name: str) -> ModelInfo:
         context_length=length,
         capabilities=frozenset(shown.capabilities or ()),
         family=family or "",
+        parameters=int(facts.get("general.parameter_count") or 0),
     )
 
 

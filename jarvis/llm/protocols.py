@@ -57,13 +57,18 @@ class ChatChunk:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What the server knows of a model. ``context_length`` is its trained window in tokens."""
+    """What the server knows of a model.
+
+    ``context_length`` is its trained window in tokens, ``parameters`` how many it has; 0 where
+    the server does not say.
+    """
 
     name: str
     digest: str
     context_length: int
     capabilities: frozenset[str] = field(default_factory=frozenset)
     family: str = ""
+    parameters: int = 0
 
 
 class ChatModel(Protocol):

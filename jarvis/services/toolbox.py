@@ -16,6 +16,7 @@ from jarvis.errors import JarvisError, UsageError
 from jarvis.llm.protocols import ChatModel
 from jarvis.security import injection, secrets
 from jarvis.security.text import clean_line
+from jarvis.services import tool_choice
 from jarvis.tools import Effect, Tool, ToolContext, ToolError
 from jarvis.tools.policy import Asker, Consents, Policy, Verdict
 from jarvis.types import ChunkHit, EmbeddingModel, Filters, Memory, MemoryHit, MemoryState
@@ -129,7 +130,13 @@ def for_turn(
         budget=budget,
         asker=request.confirm,
         private=request.private,
+        words=request.text if small(model) else None,
     )
+
+
+def small(model: ChatModel) -> bool:
+    """Whether the model is offered tools by need only; an unknown size counts as large."""
+    return 0 < model.info().parameters < tool_choice.SMALL
 
 
 def open_box(
@@ -140,6 +147,7 @@ def open_box(
     budget: Budget,
     asker: Asker | None = None,
     private: bool = False,
+    words: str | None = None,
 ) -> Toolbox:
     """The tools that a turn offers: possible under the policy, useful here, within the budget.
 
@@ -147,6 +155,7 @@ def open_box(
         now: the time that tools take for now, in the user's zone.
         asker: puts questions to the user; None: nobody can answer.
         private: nothing may be stored.
+        words: the user's message, for a model that sees only the tools which it asks for.
     """
     found, rules = registry(app), policy(app, asker)
     useful = [
@@ -155,6 +164,8 @@ def open_box(
         if not (tool.name == "read_file" and not app.config.tools.folders)
         and not (tool.effect is Effect.WRITES and private)
     ]
+    if words is not None:
+        useful = tool_choice.by_need(useful, words)
     limit, used, kept = int(budget.total * DEFINITIONS), 0, []
     for tool in useful:
         used += estimator.count_messages((), [tool.definition()])
