@@ -192,10 +192,9 @@ def _recount(app: App) -> None:
     """Document frequencies are counted at once, so that no term of it is left in them."""
     from jarvis.retrieval import index
 
-    recount = getattr(index, "recount", None)
-    if recount is not None:
-        with app.database.transaction() as tx:
-            recount(tx, app.user.id)
+    with app.database.transaction() as tx:
+        index.recount(tx, "memory", app.user.id)
+        index.recount(tx, "turn", app.user.id)
 
 
 def verify(app: App, contents: Sequence[str]) -> list[str]:

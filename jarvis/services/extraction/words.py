@@ -93,14 +93,15 @@ OWNED = frozenset(
 ROLE_LIKE = KIN | OWNED
 
 IRREGULAR_PAST = frozenset(
-    "was were had did forgot went came got grew knew threw flew drew made met left lost found"
-    " kept slept felt dealt meant sent spent built lent bent taught caught bought brought thought fought"
-    " sought sold told held said paid laid heard read led fed bled bred began drank sang sank rang"
-    " swam ran won sat stood understood took shook wrote rode drove rose chose spoke broke woke"
-    " froze stole wore tore bore swore gave forgave ate fell saw hid bit lit hung stuck struck dug"
-    " spun swung shot became overcame quit cut put hit hurt let set shut split spread bet cost"
-    " moved born lay wept crept swept leapt learnt dreamt burnt".split()
-) - {"read"}
+    "was were had did forgot went came got grew knew threw flew drew made met left lost"
+    " found kept slept felt dealt meant sent spent built lent bent taught caught bought"
+    " brought thought fought sought sold told held said paid laid heard led fed bled bred"
+    " began drank sang sank rang swam ran won sat stood understood took shook wrote rode"
+    " drove rose chose spoke broke woke froze stole wore tore bore swore gave forgave ate"
+    " fell saw hid bit lit hung stuck struck dug spun swung shot became overcame quit cut"
+    " put hit hurt let set shut split spread bet cost moved born lay wept crept swept"
+    " leapt learnt dreamt burnt".split()
+)
 """Past forms that do not end in -ed; ``quit``, ``put`` and the like are taken as past."""
 
 BASE_IN_ED = frozenset("need feed breed speed bleed exceed proceed succeed embed shed wed".split())
