@@ -26,7 +26,7 @@ _CUES: dict[str, str] = {
     "web_search": r"\b(search (the web|online|the internet|for)|look (it |this |that )?up|google|"
     r"latest|news|on the (web|internet)|online)\b",
     "fetch_page": r"https?://|\bwww\.",
-    "remember": r"\b(remember|note|save|keep in mind)\b",
+    "remember": r"\b(remember|keep in mind|take (a )?note|note (that|down)|save (that|this))\b",
     "recall": r"\b(recall|remember|do you know|what did i|have i|told you|my memor\w+)\b",
     "forget": r"\bforget\b",
     "search_documents": r"\b(documents?|pdfs?|files?|contract|report|paper|page|clause|manual)\b",
