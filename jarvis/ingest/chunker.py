@@ -74,7 +74,7 @@ def passages(document: Text, sizes: Sizes) -> list[Passage]:
 def embedding_text(heading: str, content: str) -> str:
     """What is embedded and indexed of a passage: its headings, then its words.
 
-    ``jarvis.store.vectors`` makes the same text of a stored passage.
+    ``jarvis.store.upkeep`` makes the same text of a stored passage.
     """
     return f"{heading}\n{content}" if heading else content
 

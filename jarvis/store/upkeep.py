@@ -81,7 +81,7 @@ def waiting(
         compose(
             kind,
             """
-            SELECT o.id, {text} FROM {owners} o
+            SELECT o.id, o.content, {heading} FROM {owners} o
             WHERE o.user_id = %(user)s AND o.id > %(after)s AND {embeddable} AND NOT EXISTS (
                 SELECT FROM {vectors} v
                 WHERE v.user_id = %(user)s AND v.{owner_id} = o.id AND v.model_id = %(model)s
@@ -154,8 +154,8 @@ def unchanged(
             kind,
             """
             SELECT o.id FROM {owners} o
-            JOIN unnest(%(ids)s::bigint[], %(texts)s::text[]) AS given (id, text)
-              ON given.id = o.id AND given.text = {text}
+            JOIN unnest(%(ids)s::bigint[], %(contents)s::text[]) AS given (id, content)
+              ON given.id = o.id AND given.content = o.content
             WHERE o.user_id = %(user)s ORDER BY o.id FOR SHARE OF o
             """,
         ),
@@ -280,7 +280,7 @@ def in_other_language(
         compose(
             kind,
             """
-            SELECT o.id, {text} FROM {owners} o LEFT JOIN {terms} t
+            SELECT o.id, o.content, {heading} FROM {owners} o LEFT JOIN {terms} t
               ON t.user_id = o.user_id AND t.{owner_id} = o.id
             WHERE o.user_id = %(user)s AND {embeddable}
               AND t.language IS DISTINCT FROM %(language)s

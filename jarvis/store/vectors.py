@@ -36,8 +36,6 @@ class Tables:
     terms: sql.Identifier
     owner_id: sql.Identifier
     has_keys: bool
-    text: sql.SQL
-    """What is embedded and indexed of the row ``o``."""
 
     def names(self) -> dict[str, sql.Composable]:
         """For ``SQL(…).format(**names)``."""
@@ -46,21 +44,12 @@ class Tables:
             "vectors": self.vectors,
             "terms": self.terms,
             "owner_id": self.owner_id,
-            "text": self.text,
             "conflict": sql.SQL(", key") if self.has_keys else sql.SQL(""),
         }
 
 
-_PASSAGE = sql.SQL(
-    "CASE WHEN o.heading = '' THEN o.content ELSE o.heading || E'\\n' || o.content END"
-)
-"""A passage below its headings: ``jarvis.ingest.chunker.embedding_text`` makes the same."""
-
-
 def _tables(owners: str, prefix: str, has_keys: bool = False) -> Tables:
-    text = _PASSAGE if owners == "chunks" else sql.SQL("o.content")
     return Tables(
-        text=text,
         owners=sql.Identifier(owners),
         vectors=sql.Identifier(f"{prefix}_vectors"),
         terms=sql.Identifier(f"{prefix}_terms"),
