@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,4 +41,26 @@ def latency(
         output.note("start-up is not compared: there is no llm program (--llm FILE)")
     output.emit_records(
         figures, json=json, columns=("name", "median", "p95", "unit", "samples", "bar", "met")
+    )
+
+
+@app.command()
+def recall(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where LoCoMo's files lie.")],
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, help="So many questions, evenly spread.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """How well past turns and facts are found: recall on the LoCoMo benchmark."""
+    from jarvis.cli.progress import Progress
+    from jarvis.services import bench_recall
+
+    with Progress("reading LoCoMo") as progress:
+        figures = bench_recall.run(
+            state_of(context).app, folder, sample=sample, progress=progress.update
+        )
+    output.emit_records(
+        figures, json=json, columns=("search", "group", "questions", "recall", "ms", "bar", "met")
     )

@@ -75,7 +75,20 @@ def write_vectors(
     if kind == "turn" and written:
         around = store.messages_around(tx, user_id, written)
         store.put_windows(tx, user_id, model_id, around, tuning.NEIGHBOURS)
+        write_fact_keys(tx, user_id, model_id, written)
+    elif kind == "memory" and written:
+        told = store.sources(tx, user_id, written)
+        if told:
+            write_fact_keys(tx, user_id, model_id, told)
     return written
+
+
+def write_fact_keys(
+    tx: Connection, user_id: int, model_id: int, message_ids: Iterable[int] | None = None
+) -> None:
+    """Makes the keys of messages with the facts taken from them anew; None: of all messages."""
+    ids = None if message_ids is None else list(message_ids)
+    store.put_fact_keys(tx, user_id, model_id, ids, tuning.FACT)
 
 
 def check_vector(vector: Vector, model: EmbeddingModel) -> None:

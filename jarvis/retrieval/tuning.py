@@ -11,6 +11,9 @@ from typing import Final
 NEIGHBOURS: Final = {0: 1.0, 1: 0.5, 2: 0.25}
 """What a word of a message counts for in the key of the message that many places away."""
 
+FACT: Final = 1.0
+"""What a fact's vector counts for against 1 for the message it was taken from."""
+
 SATURATION: Final = 1.2
 """BM25's k1: how soon a repeated word stops counting."""
 

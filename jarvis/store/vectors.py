@@ -311,6 +311,58 @@ def put_windows(
     )
 
 
+def put_fact_keys(
+    connection: Connection,
+    user_id: int,
+    model_id: int,
+    message_ids: Sequence[int] | None,
+    fact_weight: float,
+) -> None:
+    """Makes the key "with the facts extracted from it" of users' messages anew.
+
+    It is the weighted mean of the message's own vector and those of its facts, each at unit
+    length; a message without facts has none.
+
+    Args:
+        message_ids: None: of all the user's messages.
+    """
+    connection.execute(
+        """
+        INSERT INTO message_vectors (user_id, message_id, model_id, key, embedding)
+        SELECT %(user)s, o.id, %(model)s, 2, l2_normalize(
+            l2_normalize(min(v.embedding)) + sum(l2_normalize(f.embedding) * array_fill(
+                %(weight)s::real, ARRAY[vector_dims(f.embedding)])::vector))
+        FROM messages o
+        JOIN message_vectors v ON v.user_id = o.user_id AND v.message_id = o.id
+         AND v.model_id = %(model)s AND v.key = 0 AND v.embedding IS NOT NULL
+        JOIN memories m ON m.user_id = o.user_id AND m.message_id = o.id AND m.state <> 'held'
+        JOIN memory_vectors f ON f.user_id = m.user_id AND f.memory_id = m.id
+         AND f.model_id = %(model)s AND f.embedding IS NOT NULL
+        WHERE o.user_id = %(user)s AND (%(ids)s::bigint[] IS NULL OR o.id = ANY(%(ids)s))
+          AND o.role = 'user' AND NOT o.barred
+        GROUP BY o.id ORDER BY o.id
+        ON CONFLICT (user_id, message_id, model_id, key) DO UPDATE
+        SET embedding = excluded.embedding
+        """,
+        {
+            "user": user_id,
+            "model": model_id,
+            "ids": None if message_ids is None else list(message_ids),
+            "weight": fact_weight,
+        },
+    )
+
+
+def sources(connection: Connection, user_id: int, memory_ids: Iterable[int]) -> list[int]:
+    """The messages that these memories were taken from."""
+    rows = connection.execute(
+        "SELECT DISTINCT message_id FROM memories WHERE user_id = %s AND id = ANY(%s)"
+        " AND message_id IS NOT NULL ORDER BY 1",
+        (user_id, list(memory_ids)),
+    )
+    return [row[0] for row in rows]
+
+
 def messages_around(connection: Connection, user_id: int, message_ids: Iterable[int]) -> list[int]:
     """The users' messages whose key with neighbours one of these messages takes part in."""
     rows = connection.execute(
