@@ -135,7 +135,7 @@ def doc(chat: Chat, terminal: Surface, argument: str) -> None:
         if not rows:
             output.note("there are no documents: /doc PATH reads one in")
             return
-        columns = ["id", Column("name", flexible=True), "pages", "chunks"]
+        columns: list[str | Column] = ["id", Column("name", flexible=True), "pages", "chunks"]
         output.emit_records(rows, json=False, columns=columns)
     elif verb == "forget":
         if not rest.strip():
