@@ -72,7 +72,7 @@ class App:
         self.progress = progress
         self.debug = debug
         self.user_name = user_name or config.user or login_name()
-        self._download = download or self._download_silently
+        self._download = download or self._download_unseen
         self._lock = threading.RLock()
         self._chat_models: dict[str, OllamaChatModel] = {}
         self._models = _Models()
@@ -260,11 +260,11 @@ class App:
             self._download(choice.model)
         choice.server.ensure()
 
-    def _download_silently(self, name: str) -> None:
-        from jarvis.engine import pull
+    def _download_unseen(self, name: str) -> None:
+        from jarvis.services import models
 
-        self.progress(f"downloading the model {name}")
-        pull.pull(self.paths, self.config, name, lambda _: None)
+        self.progress(f"downloading the model {name}, once")
+        models.download(self.paths, self.config, name, lambda *_: None)
 
 
 def login_name() -> str:
