@@ -37,8 +37,11 @@ _MIN_RESULT = 48
 """A result cut to fewer tokens helps nobody."""
 _OVER = "no more calls in this turn: answer with what is known"
 _AGAIN = "this call was made before; its result stands above"
-_NUDGE = "Now answer the user's question in words, without making the same call again."
-"""Stands after a result, outside the fence. Without it the smallest models only ever repeat the
+_NUDGE = (
+    "Now answer the user's question in words that state this result, without making the same call"
+    " again."
+)
+"""Stands after a result, outside the fence. With anything weaker the smallest models repeat the
 call (tried with qwen2.5-coder:0.5b); larger ones still make further, other calls."""
 
 
