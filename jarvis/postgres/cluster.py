@@ -229,6 +229,29 @@ class Cluster:
             time.sleep(pause)
             pause = min(pause * 1.3, 0.2)
 
+    def wait_until_ready(self, pid: int, progress: Progress, patience: float = 5.0) -> bool:
+        """Waits for a server that somebody else started; False: it ended, or says nothing.
+
+        One that recovers (all its connections are cut when one of them crashes) is waited for as
+        long as it takes, one without a word on its socket for ``patience`` seconds.
+        """
+        started = time.monotonic()
+        said, heard = 0.0, started
+        while process.works_in(pid, self.data):
+            answer = process.ask(self.run)
+            if answer is Answer.READY:
+                return True
+            now = time.monotonic()
+            if answer is Answer.STARTING:
+                heard = now
+            elif now - heard > patience:
+                return False
+            if now - started - said >= 3:
+                said = now - started
+                progress(f"the database is recovering ({said:.0f} s)")
+            time.sleep(0.02)
+        return False
+
     def _clear_stale(self) -> None:
         """Makes what a killed server left behind harmless. Call it under the lock only."""
         found = process.PidFile.read(self.data)

@@ -70,10 +70,14 @@ def _come_up(
     target = Cluster(place.cluster(newest.major), place.run, place.log, newest, owner)
     wanted = Record(str(newest.bin), newest.version, place.run, 0)
     if (pid := process.running(target.data)) is not None:
-        if Record.read(place).same_server(wanted) and process.ask(place.run) is Answer.READY:
+        if not Record.read(place).same_server(wanted):
+            progress("restarting the database: it was started by another installation")
+            target.stop(pid, progress)
+        elif target.wait_until_ready(pid, progress):
             return None
-        progress("restarting the database: it was started by another installation")
-        target.stop(pid, progress)
+        elif process.running(target.data) is not None:
+            progress("restarting the database: it does not answer")
+            target.stop(pid, progress)
     fresh = present is None
     if fresh:
         progress("making the database")

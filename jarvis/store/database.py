@@ -66,7 +66,9 @@ class Database:
         Raises:
             DatabaseUnavailable: the server cannot be reached or started, or went away.
         """
-        with self._use() as connection, connection.transaction():
+        connection, block = self._begin()
+        with self._use(connection), contextlib.ExitStack() as stack:
+            stack.push(block)
             yield connection
 
     @contextlib.contextmanager
@@ -76,7 +78,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the server cannot be reached or started, or went away.
         """
-        with self._use() as connection:
+        with self._use(self._take()) as connection:
             yield connection
 
     @contextlib.contextmanager
@@ -102,7 +104,7 @@ class Database:
         Raises:
             DatabaseUnavailable: that is impossible; the message says why.
         """
-        with self._use():
+        with self._use(self._take()):
             pass
 
     def connect(self) -> Connection:
@@ -154,8 +156,7 @@ class Database:
         return f"{info.get('dbname', '')} at {place}:{info.get('port', 5432)}"
 
     @contextlib.contextmanager
-    def _use(self) -> Iterator[Connection]:
-        connection = self._take()
+    def _use(self, connection: Connection) -> Iterator[Connection]:
         try:
             yield connection
         except psycopg.OperationalError as error:
@@ -167,6 +168,27 @@ class Database:
             raise
         finally:
             self._give_back(connection)
+
+    def _begin(self) -> tuple[Connection, contextlib.AbstractContextManager[object]]:
+        """A connection with its transaction begun.
+
+        A server that was just killed takes a moment to close its connections: one that fails at
+        this, before the caller's first statement, is replaced.
+        """
+        for attempt in range(IDLE_CONNECTIONS + 1):
+            connection = self._take()
+            block = connection.transaction()
+            try:
+                block.__enter__()
+            except psycopg.OperationalError as error:
+                connection.close()
+                if attempt == IDLE_CONNECTIONS:
+                    raise DatabaseUnavailable(
+                        f"the database went away: {_reason(error)}", "run the command again"
+                    ) from error
+            else:
+                return connection, block
+        raise AssertionError("the last attempt returns or raises")
 
     def _take(self) -> Connection:
         self._prepare()
