@@ -48,21 +48,23 @@ def test_what_was_said_is_known_in_the_next_process(cli: Cli) -> None:
 @pytest.mark.model
 def test_most_of_twenty_introductions_are_remembered(app: App) -> None:
     """Extraction and search for each; the answers are checked in the benchmark."""
-    people = []
+    people: list[App] = []
     with app.database.transaction() as tx:
         for number, introduction in enumerate(INTRODUCTIONS):
-            person = users.ensure(tx, f"person-{number}")
-            people.append(app.for_user(person))
-            session = sessions.create(tx, person.id)
+            someone = users.ensure(tx, f"person-{number}")
+            people.append(app.for_user(someone))
+            session = sessions.create(tx, someone.id)
             for line in introduction.lines:
                 sessions.add_message(
-                    tx, person.id, session.id, Role.USER, line, extract=WorkState.PENDING
+                    tx, someone.id, session.id, Role.USER, line, extract=WorkState.PENDING
                 )
     worker.run(app, linger=0)
     held = []
     for person, introduction in zip(people, INTRODUCTIONS, strict=True):
         with app.database.connection() as connection:
-            contents = [row.content for row in memories.most_important(connection, person.user.id, 50)]
+            contents = [
+                row.content for row in memories.most_important(connection, person.user.id, 50)
+            ]
         known = all(any(word in content for content in contents) for word in introduction.known)
         request = TurnRequest(introduction.question, private=True)
         injected = [hit.memory.content for hit in person.assistant.dry_run(request).memories]
