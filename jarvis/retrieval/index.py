@@ -45,7 +45,8 @@ def write_many_terms(
         language: the stemmer's language; None: the one of the user's other rows.
     """
     language = store.language(tx, user_id) if language is None else language
-    counts = {owner: terms.count(user_id, text, language) for owner, text in texts.items()}
+    count = terms.count_passage if kind == "chunk" else terms.count
+    counts = {owner: count(user_id, text, language) for owner, text in texts.items()}
     if kind != "turn":
         weights = {owner: terms.weigh(kind, found) for owner, found in counts.items()}
         store.put_terms(tx, kind, user_id, language, weights)

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jarvis.errors import UsageError
-from jarvis.retrieval import collapse, dates, gate, terms, tuning
+from jarvis.retrieval import collapse, dates, gate, references, terms, tuning
 from jarvis.retrieval.index import check_vector
 from jarvis.retrieval.query import Query, Results
 from jarvis.store import search as store
@@ -62,6 +62,8 @@ class _Question:
     weights: Mapping[int, float]
     rare: Sequence[int]
     holding: Mapping[str, int]
+    named: frozenset[int] = frozenset()
+    """Terms of the numbered parts that it names ("clause 7")."""
 
 
 class Retriever:
@@ -208,6 +210,10 @@ class Retriever:
     def _question(self, connection: Connection, kind: Kind, user_id: int, text: str) -> _Question:
         language = self._language(connection, user_id)
         words = terms.question(user_id, text, language)
+        named: dict[int, str] = {}
+        if kind == "chunk":
+            named = {terms.term(user_id, word): word for word in references.asked(text)}
+            words = named | words
         if len(words) > tuning.MAX_COUNTED_TERMS:
             words = dict(list(words.items())[: tuning.MAX_COUNTED_TERMS])
         if not words:
@@ -216,9 +222,10 @@ class Retriever:
         by_rarity = sorted(words, key=lambda term: (counted.holding[term], term))
         asked = by_rarity[: tuning.MAX_QUESTION_TERMS]
         weights = {term: terms.idf(counted.total, counted.holding[term]) for term in asked}
-        limit = max(1.0, tuning.COMMON * counted.total)
+        floor = tuning.FEW_PASSAGES if kind == "chunk" else 1.0
+        limit = max(floor, tuning.COMMON * counted.total)
         present = [term for term in asked if counted.holding[term]]
-        rare = [term for term in present if counted.holding[term] <= limit]
+        rare = [t for t in present if counted.holding[t] <= limit or t in named]
         return _Question(
             text=text,
             language=language,
@@ -226,6 +233,7 @@ class Retriever:
             weights=weights,
             rare=rare,
             holding={words[term]: counted.holding[term] for term in words},
+            named=frozenset(named),
         )
 
     def _language(self, connection: Connection, user_id: int) -> str:
@@ -341,7 +349,9 @@ def _judge(
     share = gate.matched_share(candidate.matched, question.weights)
     rare = bool(candidate.matched & set(question.rare))
     by_meaning = candidate.similarity is not None and candidate.similarity >= rule.cosine
-    by_words = rare and share >= rule.matched
+    # A passage that is, or names, the part that the question names needs no other words of it.
+    named = bool(candidate.matched & question.named)
+    by_words = named or (rare and share >= rule.matched)
     passed = [name for name, yes in (("meaning", by_meaning), ("words", by_words)) if yes]
     entry.explanation["matched"] = round(share, 3)
     entry.explanation["gate"] = " and ".join(passed) or "closed"

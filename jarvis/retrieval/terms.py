@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from jarvis.retrieval import tuning
+from jarvis.retrieval import references, tuning
 from jarvis.retrieval.words import content_words, is_stop_word, words
 from jarvis.store.vectors import TERM_SPACE, Kind
 
@@ -47,6 +47,15 @@ def count(user_id: int, text: str, language: str) -> Counts:
         # A stop word is stored, for questions that have no other, but hardly counts.
         weight = 0.1 if is_stop_word(word, language) else 1.0
         counts[number] = counts.get(number, 0.0) + frequency * weight
+    return counts
+
+
+def count_passage(user_id: int, text: str, language: str) -> Counts:
+    """The same for a passage of a document, with the numbered parts that it holds or names."""
+    counts = count(user_id, text, language)
+    for word, weight in references.written(text).items():
+        number = term(user_id, word)
+        counts[number] = counts.get(number, 0.0) + weight
     return counts
 
 

@@ -53,6 +53,10 @@ MAX_COUNTED_TERMS: Final = 256
 COMMON: Final = 0.05
 """Share of the rows above which a term does not make a row a candidate, only scores it."""
 
+FEW_PASSAGES: Final = 3.0
+"""Passages that may hold a term which still makes candidates, however few there are in all: of
+one small document every word is in more than one twentieth."""
+
 MATCHED: Final = 0.55
 """Share of the question's idf that a row must hold to pass the gate by words. With half of it,
 questions about other people pass more often, by common verbs alone."""

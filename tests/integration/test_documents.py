@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +24,9 @@ from tests import documents as make
 
 
 @pytest.fixture
-def words_only(settings: DatabaseSettings, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> App:
+def words_only(
+    settings: DatabaseSettings, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[App]:
     """Services without a model server: nothing listens where the embedder is looked for."""
     config = Config(
         user="tester",
@@ -33,7 +35,8 @@ def words_only(settings: DatabaseSettings, paths: Paths, monkeypatch: pytest.Mon
     )
     made = App(config, paths)
     monkeypatch.setattr(made, "wake_worker", lambda: None)
-    return made
+    yield made
+    made.close()
 
 
 @pytest.fixture
@@ -208,7 +211,7 @@ def test_nothing_of_a_document_is_stored_when_it_breaks_off(
     def broken(*_: object) -> None:
         raise RuntimeError("killed")
 
-    monkeypatch.setattr(document_ingest.index, "write_many_terms", broken)
+    monkeypatch.setattr("jarvis.retrieval.index.write_many_terms", broken)
     for path in (note, tmp_path / "other.md"):
         with pytest.raises(RuntimeError):
             take_in(documents, path)
@@ -234,17 +237,34 @@ def test_two_processes_at_once_store_one(documents: Documents, tmp_path: Path) -
     assert tables(documents)["documents"] == 1
 
 
-def test_without_a_model_words_are_found_and_it_is_said(
+CLAUSES = (
+    "Scope Definitions Fees Payment Delivery Confidentiality Termination Liability Warranty "
+    "Insurance Law Notices Assignment Force Audit Data Security Staff Disputes Waiver"
+).split()
+
+
+def contract() -> str:
+    """Twenty clauses that name each other."""
+    parts = [
+        f"## Clause {n}. {name}\n\n{make.paragraph(n * 3, 8)} See also clause {n * 3 % 20 + 1}."
+        for n, name in enumerate(CLAUSES, 1)
+    ]
+    return "# Service Agreement\n\n" + "\n\n".join(parts)
+
+
+def test_without_a_model_a_clause_is_found_by_its_number(
     documents: Documents, tmp_path: Path
 ) -> None:
-    note = write(tmp_path / "note.md", "Clause 7. Either party may end this with notice.")
+    note = write(tmp_path / "contract.md", contract())
     (result,) = list(documents.ingest(files(note)))
     assert result.status == "added"
     assert "found by its words only" in result.warnings[-1]
-    found = documents.search("What does clause 7 say?", 3)
-    assert "words only" in found.notes[0]
-    assert found.hits[0].content.startswith("Clause 7.")
-    assert embed_job().pending(documents.app) == 1
+    for number in (7, 12, 20):
+        found = documents.search(f"What does clause {number} say?", 3)
+        assert "words only" in found.notes[0]
+        assert f"Clause {number}." in found.hits[0].heading
+        assert found.hits[0].content.startswith(f"## Clause {number}. ")
+    assert embed_job().pending(documents.app) == result.chunks
     with pytest.raises(ModelUnavailable):
         embed_job().run_once(documents.app, lambda: False)
 
