@@ -77,8 +77,7 @@ class Generation:
                 "enable_thinking": bool(think),
                 **({"reasoning_effort": think} if isinstance(think, str) else {}),
             }
-        request, path = self._shape(request, truncate=truncate)
-        parts = self._parts(path, request)
+        parts = self._talk(request, truncate=truncate)
         return self._recognise(parts, tools) if tools and not schema else parts
 
     def complete(
@@ -108,6 +107,22 @@ class Generation:
         """The tokens of a prompt, special ones included."""
         return self._tokens(text)
 
+    def _talk(self, request: dict[str, Any], *, truncate: bool) -> Iterator[Part]:
+        """The parts of the answer; a talk that the template refuses is given in another form."""
+        shaped, path = self._shape(dict(request), truncate=truncate)
+        begun = False
+        try:
+            for part in self._parts(path, shaped):
+                begun = True
+                yield part
+            return
+        except RunnerFailed as error:
+            if begun or error.status not in {400, 500} or "emplate" not in str(error):
+                raise
+        request["messages"] = self._accepted(request)
+        shaped, path = self._shape(request, truncate=truncate)
+        yield from self._parts(path, shaped)
+
     def _request(self, schema: Mapping[str, Any] | None) -> dict[str, Any]:
         request = options.sampling(self.options, self.window)
         request |= {"stream": True, "return_progress": True, "cache_prompt": True}
@@ -123,23 +138,12 @@ class Generation:
         )
         # Most talks are short and their template takes them as they are: one trial costs less
         # than finding that out for certain. A token is at least a byte; a template adds a few.
-        if size + 40 * len(talk) + 400 >= self.window or self._is_suspicious(talk):
+        if size + 40 * len(talk) + 400 >= self.window:
             request["messages"] = talk = self._accepted(request)
             count = self._count(request)
             if count >= self.window:
                 return self._shorten(request, count, truncate=truncate)
         return request, "/v1/chat/completions"
-
-    def _is_suspicious(self, talk: Messages) -> bool:
-        """Whether a template may refuse these roles."""
-        if "raise_exception" not in self.loaded.header.chat_template:
-            return False
-        roles = [each["role"] for each in talk]
-        return (
-            "system" in roles
-            or roles[:1] != ["user"]
-            or any(one == two for one, two in itertools.pairwise(roles))
-        )
 
     def _accepted(self, request: Mapping[str, Any]) -> Messages:
         """The first form of the talk that the template takes."""
