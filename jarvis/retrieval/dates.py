@@ -257,7 +257,7 @@ _RULES = (
     ),
     _rule(rf"\b(?P<n>{_N}) (?P<u>{_UNIT})s? ago\b", _ago),
     _rule(
-        rf"\b(?:in|over|during|within|for) the (?:last|past) (?P<n>{_N})? ?(?P<u>{_UNIT})s?\b",
+        rf"\b(?:in|over|during|within|for) the (?:last|past) (?:(?P<n>{_N}) )?(?P<u>{_UNIT})s?\b",
         _past,
     ),
     _rule(rf"\b(?:last|past) (?P<n>{_N}) (?P<u>{_UNIT})s\b", _past),

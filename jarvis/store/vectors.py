@@ -330,7 +330,7 @@ def put_fact_keys(
         """
         INSERT INTO message_vectors (user_id, message_id, model_id, key, embedding)
         SELECT %(user)s, o.id, %(model)s, 2, l2_normalize(
-            l2_normalize(min(v.embedding)) + sum(l2_normalize(f.embedding) * array_fill(
+            l2_normalize(avg(v.embedding)) + sum(l2_normalize(f.embedding) * array_fill(
                 %(weight)s::real, ARRAY[vector_dims(f.embedding)])::vector))
         FROM messages o
         JOIN message_vectors v ON v.user_id = o.user_id AND v.message_id = o.id
