@@ -2,14 +2,15 @@
 
 ::
 
-    IDLE ──begin──▶ RUNNING ──press──▶ STOPPING ──(GRACE without an end)──▶ BREAKING
-      ▲                │                  │                                    │
-      └──────end───────┴───────end────────┴────────────────end─────────────────┘
+    IDLE ──begin──▶ RUNNING ──press──▶ STOPPING ──event, or GRACE without one──▶ BREAKING
+      ▲                │                  │                                        │
+      └──────end───────┴───────end────────┴──────────────────end───────────────────┘
 
-The first press asks the work to stop at its next event, where what came of it is stored in
-order. Work that gives no event (a model that reads a long prompt) is broken out of by a signal.
-Every further press is swallowed, so that the cleaning-up is left alone; only when that hangs
-too, a press after ``PATIENCE`` breaks again. In IDLE a press clears the line; it never exits.
+The first press asks the work to stop at its next event, where it cleans up and what came of it
+is stored in order. Work that gives no event (a model that reads a long prompt) is broken out of
+by a signal. Every further press is swallowed, so that the cleaning-up is left alone; only when
+that hangs too, a press after ``PATIENCE`` breaks again. In IDLE a press clears the line; it
+never exits.
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ class Interrupts:
     def end(self) -> None:
         """The work is over, one way or another."""
         self.state, self._again = State.IDLE, False
+
+    def stopping(self, now: float) -> None:
+        """The work was told to stop and cleans up: from here on only patience breaks it."""
+        self.state, self._since = State.BREAKING, now
 
     def press(self, now: float) -> None:
         """Ctrl-C was pressed."""

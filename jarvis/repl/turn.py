@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,7 @@ class _Turn:
             self.show(event)
             if interrupts.stopped and self.result is None:
                 self.interrupted = True
+                interrupts.stopping(time.monotonic())
                 close()
                 return
 
@@ -103,9 +105,9 @@ class _Turn:
                 view.thinking(text)
             case turns.ToolStarted(name, arguments):
                 shown = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-                view.line(f"→ {name}({shown[:200]})")
+                view.line(f"> {name}({shown[:200]})")
             case turns.ToolFinished(name, _, problem) if problem:
-                view.line(f"→ {name}: {problem}", "33")
+                view.line(f"> {name}: {problem}", "33")
             case turns.Warning_(text):
                 view.line(f"warning: {text}", "33")
             case turns.Finished(result):

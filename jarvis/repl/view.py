@@ -20,6 +20,7 @@ FRAME = 0.04
 """Seconds between two drawings at least: 25 a second look smooth."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _ASCII_SPINNER = "|/-\\"
+_ASCII = str.maketrans({"·": "-", "–": "-", "→": ">", "…": "...", "›": ">"})
 _TYPED_LINES = 3
 
 
@@ -126,6 +127,8 @@ class AnswerView:
         self._thought = ""
 
     def _dim(self, text: str) -> list[Line]:
+        if not self._unicode:
+            text = text.translate(_ASCII)
         return fold_spans([Span(expand_tabs(text), DIM)], self._screen.width)
 
     def _draw_soon(self) -> None:

@@ -8,10 +8,9 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from jarvis.errors import NotFound, UsageError
+from jarvis.errors import JarvisError, NotFound, UsageError
 from jarvis.paths import private_file, private_folder
 from jarvis.security.text import clean
 from jarvis.store import sessions as store
@@ -240,9 +239,13 @@ def opened(app: App, session_id: int) -> Iterator[bool]:
 
     The mark is a lock that the kernel takes back when the process ends.
     """
-    folder = private_folder(app.paths.runtime)
-    path: Path = folder / f"session-{app.user.id}-{session_id}.lock"
-    descriptor = private_file(path, os.O_RDWR | os.O_CREAT)
+    try:
+        folder = private_folder(app.paths.runtime)
+        path = folder / f"session-{app.user.id}-{session_id}.lock"
+        descriptor = private_file(path, os.O_RDWR | os.O_CREAT)
+    except (JarvisError, OSError):
+        yield False  # a home that cannot be written: nobody else has it open from there either
+        return
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -171,7 +171,10 @@ class State:
 
 def main() -> None:
     from jarvis import repl
+    from jarvis.cli import output
     from jarvis.services import overview
+
+    output.prepare_streams()
 
     overview.of = lambda app: overview.Overview(3, {"session": [("7", "trip to Oslo")]})
     with contextlib.suppress(KeyboardInterrupt):

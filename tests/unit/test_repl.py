@@ -129,6 +129,16 @@ def test_ten_presses_break_once() -> None:
     assert breaks == 1
 
 
+def test_a_clean_up_that_has_begun_is_left_alone() -> None:
+    machine = Interrupts()
+    machine.begin()
+    machine.press(0.0)
+    machine.stopping(0.1)
+    machine.press(0.2)
+    assert machine.stopped
+    assert not any(machine.due(step / 10) for step in range(100))
+
+
 def test_a_clean_up_that_hangs_can_be_broken_out_of() -> None:
     machine = Interrupts()
     machine.begin()
