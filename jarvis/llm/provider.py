@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jarvis.config import Config
 from jarvis.errors import ModelNotInstalled
+from jarvis.llm.address import DEFAULT_PORT, Address, answers, parse_address, unavailable
 from jarvis.llm.profiles import (
     EMBEDDING_PROFILES,
     OLLAMA_CHAT_DEFAULT,
@@ -26,10 +27,14 @@ from jarvis.llm.profiles import (
     is_embedding_name,
     same_model,
 )
-from jarvis.llm.server import DEFAULT_PORT, Address, EmbeddedServer, Server, answers, parse_address
 from jarvis.paths import Paths, private_folder
 
+if TYPE_CHECKING:
+    from jarvis.llm.server import Server
+
 Kind = Literal["chat", "embedding"]
+
+WHATEVER_ANSWERS = "an Ollama answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,31 +85,25 @@ class Providers:
         wanted = model or settings.model
         if settings.provider == "embedded":
             return self._embedded(kind, wanted, "it is configured")
-        named, why = self._named_address(kind)
-        if settings.provider == "ollama" or named is not None:
-            server = self._ollama(named or Address("http", "127.0.0.1", DEFAULT_PORT))
-            server.ensure()
-            choice = self._on_ollama(kind, server, wanted, recorded, why or "it is configured")
-            if choice is not None:
-                return choice
-            if settings.provider == "ollama":
-                raise server.not_installed(wanted or OLLAMA_EMBEDDING_DEFAULT)
-            return self._embedded(kind, wanted, f"{server.where} has no embedding model")
-        if kind == "embedding" and recorded.get("provider") == "embedded" and not wanted:
+        used_before = kind == "embedding" and recorded.get("provider") == "embedded"
+        nobody_named = self._named_address(kind)[0] is None and settings.provider == "auto"
+        if used_before and nobody_named and not wanted:
             return self._embedded(kind, recorded["model"], "it was used before")
-        server = self._ollama(Address("http", "127.0.0.1", DEFAULT_PORT))
-        if kind == "embedding" and recorded.get("provider") == "ollama" and not wanted:
-            server = self._ollama(parse_address(recorded["host"]))
-            server.ensure()
-            choice = self._on_ollama(kind, server, recorded["model"], {}, "it was used before")
-            if choice is not None:
-                return choice
-            raise server.not_installed(recorded["model"])
-        if answers(server.address, self.config.chat.connect_timeout):
-            choice = self._on_ollama(kind, server, wanted, recorded, "an Ollama answers")
-            if choice is not None:
-                return choice
-        return self._embedded(kind, wanted, "no Ollama answers")
+        address, why = self._address(kind, "" if wanted else recorded.get("host", ""))
+        if address is None:
+            return self._embedded(kind, wanted, why)
+        server = self._ollama(address)
+        if why == WHATEVER_ANSWERS and wanted and not server.has(wanted):
+            from jarvis.engine import catalogue
+
+            if catalogue.find(wanted) is not None:
+                return self._embedded(kind, wanted, f"{server.where} does not have it")
+        choice = self._on_ollama(kind, server, wanted, recorded, why)
+        if choice is not None:
+            return choice
+        if settings.provider == "ollama":
+            raise server.not_installed(wanted or OLLAMA_EMBEDDING_DEFAULT)
+        return self._embedded(kind, wanted, f"{server.where} has no embedding model")
 
     def server(self, kind: Kind) -> Server:
         """The server that ``kind`` would be asked of, whatever models it has.
@@ -115,14 +114,30 @@ class Providers:
         settings = self.config.chat if kind == "chat" else self.config.embedding
         if settings.provider == "embedded":
             return self.embedded()
+        address, _ = self._address(kind, "")
+        return self.embedded() if address is None else self._ollama(address)
+
+    def _address(self, kind: Kind, recorded: str) -> tuple[Address | None, str]:
+        """Where an Ollama answers, and why that one; None: nowhere, and nobody named one.
+
+        Raises:
+            ProviderUnavailable: the one that was named, or used before, does not answer. Asked
+                before the client is loaded, so that it is said at once.
+        """
+        settings = self.config.chat if kind == "chat" else self.config.embedding
         default = Address("http", "127.0.0.1", DEFAULT_PORT)
-        named, _ = self._named_address(kind)
-        server = self._ollama(named or default)
-        if settings.provider == "ollama" or named is not None:
-            server.ensure()
-            return server
-        answered = answers(server.address, self.config.chat.connect_timeout)
-        return server if answered else self.embedded()
+        address, why = self._named_address(kind)
+        if address is None and settings.provider == "ollama":
+            address, why = default, "it is configured"
+        if address is None and recorded:
+            address, why = parse_address(recorded), "it was used before"
+        must_answer = address is not None
+        address = address or default
+        if answers(address, self.config.chat.connect_timeout):
+            return address, why or WHATEVER_ANSWERS
+        if must_answer:
+            raise unavailable(address.url, "nothing answers")
+        return None, "no Ollama answers"
 
     def record(self, choice: Choice) -> None:
         """Keeps an embedding choice for the next time; a chat choice is made anew each time."""
@@ -147,6 +162,8 @@ class Providers:
     def embedded(self) -> Server:
         """The embedded engine."""
         if "embedded" not in self._servers:
+            from jarvis.llm.server import EmbeddedServer
+
             self._servers["embedded"] = EmbeddedServer(self.paths, self.config, self.progress)
         return self._servers["embedded"]
 
@@ -167,6 +184,8 @@ class Providers:
         return None, ""
 
     def _ollama(self, address: Address) -> Server:
+        from jarvis.llm.server import Server
+
         if address.url not in self._servers:
             chat = self.config.chat
             self._servers[address.url] = Server(address, chat.connect_timeout, chat.read_timeout)

@@ -221,9 +221,10 @@ class App:
             self.providers.close()
 
     def _make_chat_model(self, name: str) -> OllamaChatModel:
+        # Chosen first: that nothing answers is said before the client is loaded.
+        choice = self.choose("chat", name)
         from jarvis.llm.chat import OllamaChatModel
 
-        choice = self.choose("chat", name)
         self._install(choice)
         if choice.note and choice.note not in self.notes:
             self.notes.append(choice.note)
@@ -236,9 +237,9 @@ class App:
         )
 
     def _make_embedder(self) -> OllamaEmbedder:
+        choice = self.choose("embedding")
         from jarvis.llm.embedding import OllamaEmbedder
 
-        choice = self.choose("embedding")
         self._install(choice)
         settings = self.config.embedding
         embedder = OllamaEmbedder(

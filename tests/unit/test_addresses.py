@@ -8,7 +8,7 @@ import pytest
 
 from jarvis.config import DatabaseSettings
 from jarvis.errors import ConfigError
-from jarvis.llm.server import parse_address
+from jarvis.llm.address import parse_address
 from jarvis.store.database import external_conninfo
 
 
