@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jarvis.cli import output, records, search_options
+from jarvis.cli import transfer as transfer_cli
 from jarvis.cli.memory import Json, Yes, app, moment, print_memories
 from jarvis.cli.state import state_of
 from jarvis.errors import JarvisError, UsageError
@@ -228,3 +229,28 @@ def search(
         explain=explain,
         json=json,
     )
+
+
+@app.command("export")
+def export_(
+    context: typer.Context, file: transfer_cli.Target = "-", force: transfer_cli.Force = False
+) -> None:
+    """Your memories as NDJSON, in every state."""
+    from jarvis.services import transfer
+
+    transfer_cli.write(transfer.export_memories(state_of(context).app), file, force=force)
+
+
+@app.command("import")
+def import_(
+    context: typer.Context,
+    file: transfer_cli.Source,
+    dry_run: transfer_cli.DryRun = False,
+    json: Json = False,
+) -> None:
+    """Bring memories in: an export, or plain text with one fact a line."""
+    from jarvis.services import transfer
+
+    lines = transfer_cli.read(file)
+    done = transfer.import_lines(state_of(context).app, lines, dry_run=dry_run)
+    transfer_cli.report(done, json=json)

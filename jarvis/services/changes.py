@@ -102,12 +102,19 @@ def _apply(app: App, memory_id: int, same: list[int], ended: list[int]) -> Outco
         if memory is None or memory.state is not MemoryState.ACTIVE:
             return Outcome()
         twins = [locked[i] for i in same if i in locked and locked[i].state is MemoryState.ACTIVE]
-        if twins:
-            kept = min(twins, key=lambda row: row.id)
+        older = [row for row in twins if not _is_newer(row, memory)]
+        if older:
+            kept = min(older, key=lambda row: row.id)
             memories.merge(tx, user_id, into=kept.id, other=memory)
             memories.delete(tx, user_id, [memory_id])
-            found = memories.get(tx, user_id, kept.id)
-            return Outcome(same_as=found)
+            return Outcome(same_as=memories.get(tx, user_id, kept.id))
+        # A newer one that still waits will find this one; one that was compared before this
+        # one had its vector will not.
+        waiting = memories.unchecked(tx, user_id, [row.id for row in twins])
+        for twin in twins:
+            if twin.id not in waiting:
+                memories.merge(tx, user_id, into=memory_id, other=twin)
+                memories.delete(tx, user_id, [twin.id])
         closed = []
         at = memory.valid_from_at or memory.created_at
         for old_id in ended:

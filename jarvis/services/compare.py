@@ -257,6 +257,12 @@ def says_no_more(new: str, old: str) -> bool:
     return _read(new).weight <= _read(old).weight
 
 
+def same_sense(first: str, second: str) -> bool:
+    """Whether two memories about one subject agree in negation and liking."""
+    a, b = _read(first), _read(second)
+    return (a.subject, a.negated, a.liking) == (b.subject, b.negated, b.liking)
+
+
 def _about(a: _Reading, b: _Reading) -> bool:
     """Whether an end is about exactly what the other memory says."""
     return bool(b.weight) and (b.weight <= a.weight or (a.weight <= b.weight and len(a.weight) > 0))

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from jarvis.errors import JarvisError, UsageError
 from jarvis.services import completions, memory
+from jarvis.services.compare import same_sense
 from jarvis.services.extraction.checks import content_stems, stem
-from jarvis.services.extraction.clauses import words_of
+from jarvis.services.extraction.clauses import candidates, sentences, words_of
 from jarvis.store import extraction as unread
 from jarvis.store import forgetting, memories
-from jarvis.types import Memory
+from jarvis.types import Memory, MemorySource, Vector
 
 if TYPE_CHECKING:
     from jarvis.services.app import App
@@ -50,6 +51,45 @@ class Forgotten:
     def verified(self) -> bool:
         """Whether nothing finds it any more."""
         return not self.found
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    """What is forgotten, as it may be said elsewhere.
+
+    ``telling``: its words are enough to know it by (two weighty ones, or a name). "User has a
+    dog" is not: not everything about a dog says it.
+    """
+
+    content: str
+    stems: frozenset[str]
+    telling: bool
+
+    @classmethod
+    def of(cls, content: str) -> _Fact:
+        stems = frozenset(content_stems(content))
+        named = any(word[:1].isupper() for word in words_of(content)[1:])
+        return cls(content, stems, len(stems) > 1 or (bool(stems) and named))
+
+    def said_in(self, text: str, *, reply: bool = False) -> bool:
+        """Whether ``text`` says it; ``reply``: as an answer to a message that does."""
+        if (self.telling or reply) and self.stems:
+            if not self.content.isascii() and all(s in text.casefold() for s in self.stems):
+                return True
+            for sentence, _ in sentences(text):
+                if self.stems <= {stem(word) for word in words_of(sentence)}:
+                    return True
+        folded = self.content.casefold()
+        return any(clause.text.casefold() == folded for clause in candidates(text))
+
+    def repeated_by(self, row: Memory) -> bool:
+        """Whether another memory says it, and maybe more. What was added by hand stands alone."""
+        return (
+            row.source is not MemorySource.MANUAL
+            and self.telling
+            and self.stems <= set(content_stems(row.content))
+            and same_sense(self.content, row.content)
+        )
 
 
 def resolve(app: App, words: Sequence[str]) -> list[Memory]:
@@ -101,16 +141,18 @@ def forget(app: App, rows: Sequence[Memory], *, with_source: bool = False) -> Fo
         with_source: the words of the messages that say it are redacted too.
     """
     user_id = app.user.id
-    contents = list(dict.fromkeys(row.content for row in rows))
-    digests = [memories.content_hash(content) for content in contents]
+    facts = [_Fact.of(content) for content in dict.fromkeys(row.content for row in rows)]
+    digests = [memories.content_hash(fact.content) for fact in facts]
     with app.database.transaction() as tx:
-        ids = sorted({row.id for row in rows} | set(forgetting.twins(tx, user_id, digests)))
-        gone = memories.get_many(tx, user_id, ids)
+        named = {row.id for row in rows} | set(forgetting.twins(tx, user_id, digests))
+        named |= _repeating(tx, user_id, facts)
+        gone = memories.get_many(tx, user_id, sorted(named))
+        ids = [row.id for row in gone]
         counted = forgetting.count_rows(tx, user_id, ids)
-        saying = _messages(tx, user_id, gone, contents)
+        saying = _messages(tx, user_id, gone, facts)
         barred = _bar(tx, user_id, saying, counted)
-        sessions = forgetting.sessions_of(tx, user_id, saying)
-        counted |= _rebuild(tx, user_id, sessions, contents)
+        talks = forgetting.sessions_of(tx, user_id, saying)
+        counted |= _rebuild(tx, user_id, talks, facts)
         counted["tombstones"] = memories.bury(tx, user_id, digests)
         deleted = memories.delete(tx, user_id, ids)
         counted["memories"] = counted.get("memories", 0) + len(deleted)
@@ -122,38 +164,41 @@ def forget(app: App, rows: Sequence[Memory], *, with_source: bool = False) -> Fo
         rows={name: count for name, count in counted.items() if count},
         barred=tuple(barred),
         redacted=tuple(redacted),
-        found=tuple(verify(app, contents)),
+        found=tuple(verify(app, [fact.content for fact in facts])),
     )
 
 
+def _repeating(tx: Connection, user_id: int, facts: Sequence[_Fact]) -> set[int]:
+    """Memories that say a fact in more words ("lives in Vigo, in the old town")."""
+    found: set[int] = set()
+    for fact in facts:
+        for row in memories.with_text(tx, user_id, _needle(fact)):
+            if fact.repeated_by(row):
+                found.add(row.id)
+    return found
+
+
 def _messages(
-    tx: Connection, user_id: int, gone: Sequence[Memory], contents: Sequence[str]
+    tx: Connection, user_id: int, gone: Sequence[Memory], facts: Sequence[_Fact]
 ) -> list[int]:
     """The messages that say what is forgotten: its sources, and whatever repeats its words."""
     found = {row.message_id for row in gone if row.message_id is not None}
     found &= set(forgetting.existing_messages(tx, user_id, sorted(found)))
-    for content in contents:
-        stems = content_stems(content)
-        for message_id, text in forgetting.messages_with(tx, user_id, _needle(content)):
-            if says(text, stems):
-                found.add(message_id)
+    for fact in facts:
+        holding = forgetting.messages_with(tx, user_id, _needle(fact))
+        found |= {number for number, text, _ in holding if fact.said_in(text)}
+        found |= {
+            number
+            for number, text, reply_to in holding
+            if reply_to in found and fact.said_in(text, reply=True)
+        }
     return sorted(found)
 
 
-def _needle(content: str) -> str:
+def _needle(fact: _Fact) -> str:
     """The part of the fact's longest word that every inflection of it keeps."""
-    stems = content_stems(content) or [word.casefold() for word in words_of(content)]
-    longest = max(stems, key=len, default=content.strip())
+    longest = max(fact.stems, key=lambda s: (len(s), s), default=fact.content.strip())
     return longest[: max(3, len(longest) - 2)] if longest.isascii() else longest[:2]
-
-
-def says(text: str, stems: Sequence[str]) -> bool:
-    """Whether a text has every weighty word of a fact."""
-    if not stems:
-        return False
-    if any(not s.isascii() for s in stems) and all(s in text.casefold() for s in stems):
-        return True
-    return set(stems) <= {stem(word) for word in words_of(text)}
 
 
 def _bar(
@@ -170,14 +215,13 @@ def _bar(
 
 
 def _rebuild(
-    tx: Connection, user_id: int, sessions: Sequence[int], contents: Sequence[str]
+    tx: Connection, user_id: int, sessions: Sequence[int], facts: Sequence[_Fact]
 ) -> dict[str, int]:
     """Has the worker write summaries and titles anew; summaries of closed sessions go."""
-    stems = [content_stems(content) for content in contents]
     titled = [
         session_id
         for session_id, title in forgetting.worker_titles(tx, user_id)
-        if session_id in sessions or any(says(title, wanted) for wanted in stems)
+        if session_id in sessions or any(fact.said_in(title, reply=True) for fact in facts)
     ]
     summarised = forgetting.summary_memories(tx, user_id, sessions)
     memories.delete(tx, user_id, summarised)
@@ -209,28 +253,30 @@ def verify(app: App, contents: Sequence[str]) -> list[str]:
     user_id = app.user.id
     vectors = _vectors(app, contents)
     for number, content in enumerate(contents):
-        stems = content_stems(content)
+        fact = _Fact.of(content)
         with app.database.connection() as connection:
-            digest = memories.content_hash(content)
-            if forgetting.twins(connection, user_id, [digest]):
+            if forgetting.twins(connection, user_id, [memories.content_hash(content)]):
                 found.append("a memory")
-            for place, text in forgetting.texts_with(connection, user_id, _needle(content)):
-                if says(text, stems):
-                    found.append(place)
+            found += [
+                f"memory {row.id}"
+                for row in memories.with_text(connection, user_id, _needle(fact))
+                if fact.repeated_by(row)
+            ]
+            found += [
+                place
+                for place, text in forgetting.texts_with(connection, user_id, _needle(fact))
+                if fact.said_in(text)
+            ]
         query = Query(content, vectors[number], datetime.now().astimezone())
         model = app.embedding_model() if vectors[number] is not None else None
         hits = app.retriever.memories(user_id, query, model, limit=20, gate=False)
         found += [f"memory {hit.memory.id}" for hit in hits if hit.memory.content == content]
         turns = app.retriever.turns(user_id, query, model, limit=20, gate=False)
-        found += [
-            f"message {turn.id}"
-            for turn in turns
-            if says(turn.content, stems) or says(turn.reply, stems)
-        ]
+        found += [f"message {turn.id}" for turn in turns if fact.said_in(turn.content)]
     return list(dict.fromkeys(found))
 
 
-def _vectors(app: App, contents: Sequence[str]) -> list[Sequence[float] | None]:
+def _vectors(app: App, contents: Sequence[str]) -> list[Vector | None]:
     if len(contents) > 50:
         return [None] * len(contents)  # the wipe: its words and its rows are proof enough
     try:

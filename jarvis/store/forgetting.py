@@ -55,22 +55,22 @@ def existing_messages(connection: Connection, user_id: int, ids: Sequence[int]) 
     return [row[0] for row in rows]
 
 
-def messages_with(connection: Connection, user_id: int, needle: str) -> list[tuple[int, str]]:
-    """Messages whose text holds ``needle``, whatever its case."""
+def messages_with(
+    connection: Connection, user_id: int, needle: str
+) -> list[tuple[int, str, int | None]]:
+    """Messages whose text holds ``needle``, whatever its case: id, text, what it replies to."""
     rows = connection.execute(
-        "SELECT id, content FROM messages WHERE user_id = %s"
+        "SELECT id, content, reply_to FROM messages WHERE user_id = %s"
         " AND strpos(lower(content), lower(%s)) > 0 ORDER BY id",
         (user_id, needle),
     ).fetchall()
-    return [(row[0], row[1]) for row in rows]
+    return [(row[0], row[1], row[2]) for row in rows]
 
 
 def texts_with(connection: Connection, user_id: int, needle: str) -> list[tuple[str, str]]:
-    """Every stored text outside barred messages and documents that holds ``needle``."""
+    """Messages that are not barred, summaries and titles that hold ``needle``."""
     rows = connection.execute(
-        "SELECT 'memory ' || id, content FROM memories WHERE user_id = %(user)s"
-        "  AND strpos(lower(content), lower(%(needle)s)) > 0 AND source <> 'manual'"
-        " UNION ALL SELECT 'message ' || id, content FROM messages WHERE user_id = %(user)s"
+        "SELECT 'message ' || id, content FROM messages WHERE user_id = %(user)s"
         "  AND NOT barred AND strpos(lower(content), lower(%(needle)s)) > 0"
         " UNION ALL SELECT 'the summary of session ' || id, summary FROM sessions"
         "  WHERE user_id = %(user)s AND strpos(lower(summary), lower(%(needle)s)) > 0"

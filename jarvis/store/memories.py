@@ -274,6 +274,18 @@ def of_message(connection: Connection, user_id: int, message_id: int) -> list[Me
         ).fetchall()
 
 
+def with_text(connection: Connection, user_id: int, needle: str) -> list[Memory]:
+    """Memories of any state whose content holds ``needle``, whatever its case."""
+    with connection.cursor(row_factory=_memory_row) as cursor:
+        return cursor.execute(
+            sql.SQL(
+                "SELECT {} FROM memories WHERE user_id = %s"
+                " AND strpos(lower(content), lower(%s)) > 0 ORDER BY id"
+            ).format(_COLUMNS),
+            (user_id, needle),
+        ).fetchall()
+
+
 def update(
     tx: Connection,
     user_id: int,
@@ -546,6 +558,15 @@ def checked(tx: Connection, user_id: int, memory_id: int, state: WorkState) -> N
         " AND check_state = 'pending'",
         (state, user_id, memory_id),
     )
+
+
+def unchecked(tx: Connection, user_id: int, ids: Sequence[int]) -> set[int]:
+    """Those of the ids that were not compared yet."""
+    rows = tx.execute(
+        "SELECT id FROM memories WHERE user_id = %s AND id = ANY(%s) AND check_state = 'pending'",
+        (user_id, list(ids)),
+    ).fetchall()
+    return {row[0] for row in rows}
 
 
 def next_unchecked(connection: Connection, user_id: int, limit: int) -> list[int]:
