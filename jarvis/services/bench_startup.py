@@ -89,7 +89,7 @@ def cpu_until_prompt() -> float:
             ready, _, _ = select.select([terminal], [], [], 1.0)
             if ready:
                 seen += _read(terminal)
-            if "❯".encode() in seen or b"> " in seen:
+            if "› ".encode() in seen or b"> " in seen:
                 return _cpu_of(child)
         raise TimeoutError("the chat showed no prompt")
     finally:
