@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from psycopg.rows import class_row
+from psycopg import Cursor
+from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
 from jarvis.store.database import Connection
 from jarvis.types import Message, MessageStatus, Role, Session, WorkState
+
+
+def _message_row(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], Message]:
+    """Rows into messages, their words for role and status into members of the enumerations."""
+    make = dict_row(cursor)
+
+    def message_of(values: Sequence[Any]) -> Message:
+        row = make(values)
+        row["role"], row["status"] = Role(row["role"]), MessageStatus(row["status"])
+        return Message(**row)
+
+    return message_of
 
 
 def create(connection: Connection, user_id: int, *, title: str = "", system: str = "") -> Session:
@@ -83,7 +96,7 @@ def add_message(
 
     Lexical terms are the caller's to write, in the same transaction.
     """
-    with connection.cursor(row_factory=class_row(Message)) as cursor:
+    with connection.cursor(row_factory=_message_row) as cursor:
         message = cursor.execute(
             "INSERT INTO messages (user_id, id, session_id, role, content, reply_to, status,"
             " model, details, tokens, timings, extract_state, barred)"
@@ -127,7 +140,7 @@ def messages(
     Args:
         last: only so many, counted from the end.
     """
-    with connection.cursor(row_factory=class_row(Message)) as cursor:
+    with connection.cursor(row_factory=_message_row) as cursor:
         rows = cursor.execute(
             "SELECT id, session_id, role, content, status, created_at, model, tokens, timings,"
             " barred FROM messages WHERE user_id = %s AND session_id = %s AND id > %s"
@@ -140,7 +153,7 @@ def messages(
 
 def message(connection: Connection, user_id: int, message_id: int) -> Message | None:
     """One message, or None."""
-    with connection.cursor(row_factory=class_row(Message)) as cursor:
+    with connection.cursor(row_factory=_message_row) as cursor:
         return cursor.execute(
             "SELECT id, session_id, role, content, status, created_at, model, tokens, timings,"
             " barred FROM messages WHERE user_id = %s AND id = %s",
