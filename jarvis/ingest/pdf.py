@@ -14,7 +14,7 @@ from jarvis.ingest.model import Block, Extracted, Kind, Page, Source, Unreadable
 from jarvis.ingest.pdf_blocks import blocks_of, style_of
 from jarvis.ingest.pdf_lines import Line, PageText
 from jarvis.ingest.pdf_order import ordered
-from jarvis.ingest.prose import mark_breaks, unligate, unreadable_share, vocabulary
+from jarvis.ingest.prose import unligate, unreadable_share, vocabulary
 
 GARBLED = 0.25
 """Share of characters without a letter above which a page counts as unreadable."""
@@ -98,7 +98,7 @@ def _read(document: pdfium.PdfDocument, source: Source, warnings: list[str]) -> 
         )
     if not any(lines) and not any(fields):
         raise _nothing(total, problems)
-    words = vocabulary([mark_breaks(unligate(line.text)) for page in lines for line in page])
+    words = vocabulary([unligate("\n".join(line.text for line in page)) for page in lines])
     style = style_of(lines)
     pages = tuple(
         Page(blocks_of(found, style, words) + tuple(filled), _label(document, index), problem)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pypdfium2.raw as pdfium
@@ -26,7 +26,8 @@ class Line:
     """A line of text. ``u`` runs along the reading direction, ``v`` down the page, in points.
 
     So both grow as one reads on, however the text is turned; ``turn`` tells how it is.
-    ``cut``: its last word goes on in the next line.
+    ``cut``: its last word goes on in the next line. ``height`` is that of the font's box, which is
+    proportional to its size; ``middle`` is where the line stands on the page.
     """
 
     text: str
@@ -40,15 +41,12 @@ class Line:
     first: int = 0
     last: int = 0
 
-    @property
-    def height(self) -> float:
-        """Height of the font's box, which is proportional to its size."""
-        return self.v1 - self.v0
+    height: float = field(init=False)
+    middle: float = field(init=False)
 
-    @property
-    def middle(self) -> float:
-        """Where the line stands on the page."""
-        return (self.v0 + self.v1) / 2
+    def __post_init__(self) -> None:
+        self.height = self.v1 - self.v0
+        self.middle = (self.v0 + self.v1) / 2
 
 
 class PageText:

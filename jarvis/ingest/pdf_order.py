@@ -254,4 +254,6 @@ def _before(boxes: list[Line], i: int, j: int, rtl: bool) -> bool:
 
 def _right_to_left(lines: list[Line]) -> bool:
     letters = "".join(line.text for line in lines)
+    if letters.isascii() or not _RTL.search(letters):
+        return False
     return len(_RTL.findall(letters)) * 2 > sum(char.isalpha() for char in letters)

@@ -11,6 +11,8 @@ BROKEN = "\ufffe"
 
 _LIGATURES = re.compile("[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc]")
 _RADICALS = re.compile("[\u2e80-\u2fd5\uf900-\ufaff]")
+_SPACE = re.compile(f"[\\s{BROKEN}]")
+_ODD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1b\x7f-\x84\x86-\x9f\ue000-\uf8ff\ufffd]")
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _LINE_END_HYPHEN = re.compile(r"(?<=[^\W\d_])[\u2010\-\xad][ \t]*\n[ \t]*(?=[^\W_])")
 _CUT = re.compile(rf"([^\W_]*){BROKEN}\s*([^\W_]*)")
@@ -28,6 +30,8 @@ def unligate(text: str) -> str:
 
     Only these: NFKC of everything would turn x² into x2.
     """
+    if text.isascii():
+        return text
     text = _LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     return _RADICALS.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
 
@@ -81,11 +85,5 @@ def rejoin(text: str, words: Counter[str]) -> str:
 
 def unreadable_share(text: str) -> float:
     """The share of characters that no font map explains: controls, U+FFFD, private use."""
-    letters = [char for char in text if not char.isspace() and char != BROKEN]
-    if not letters:
-        return 0.0
-    odd = sum(
-        char == "\ufffd" or (char < " ") or "\x7f" <= char < "\xa0" or "\ue000" <= char <= "\uf8ff"
-        for char in letters
-    )
-    return odd / len(letters)
+    letters = len(text) - len(_SPACE.findall(text))
+    return len(_ODD.findall(text)) / letters if letters else 0.0
