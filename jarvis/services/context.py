@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from jarvis.errors import JarvisError, ModelUnavailable
 from jarvis.services import prompt
-from jarvis.store import sessions
+from jarvis.store import forgetting, sessions
 from jarvis.types import ChunkHit, EmbeddingModel, Filters, MemoryHit, TurnHit, Vector
 
 if TYPE_CHECKING:
@@ -248,6 +248,11 @@ class ContextLoader:
             mark = sessions.summary_mark(connection, user_id, session_id)
             stored = sessions.messages(connection, user_id, session_id, after=mark)
             session = sessions.get(connection, user_id, session_id)
+            forgotten = forgetting.forgotten(connection, user_id, session_id)
+        stored = [
+            replace(message, content="[forgotten]") if message.id in forgotten else message
+            for message in stored
+        ]
         if before is not None:
             stored = [message for message in stored if message.id < before]
         return prompt.past_turns(stored), session.summary if session else ""

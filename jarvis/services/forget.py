@@ -211,6 +211,7 @@ def _bar(
     for name, count in forgetting.count_message_rows(tx, user_id, message_ids).items():
         counted[name] = counted.get(name, 0) + count
     index.remove(tx, "turn", user_id, message_ids)
+    forgetting.mark_forgotten(tx, user_id, message_ids)
     return unread.bar(tx, user_id, message_ids)
 
 

@@ -128,6 +128,25 @@ def summary_memories(connection: Connection, user_id: int, session_ids: Sequence
     return [row[0] for row in rows]
 
 
+def mark_forgotten(tx: Connection, user_id: int, message_ids: Sequence[int]) -> None:
+    """Notes that messages say something forgotten: no prompt shows their words any more."""
+    tx.execute(
+        "UPDATE messages SET details = details || '{\"forgotten\": true}'"
+        " WHERE user_id = %s AND id = ANY(%s)",
+        (user_id, list(message_ids)),
+    )
+
+
+def forgotten(connection: Connection, user_id: int, session_id: int) -> set[int]:
+    """The messages of a session that say something forgotten."""
+    rows = connection.execute(
+        "SELECT id FROM messages WHERE user_id = %s AND session_id = %s AND barred"
+        " AND details ? 'forgotten'",
+        (user_id, session_id),
+    ).fetchall()
+    return {row[0] for row in rows}
+
+
 def redact(tx: Connection, user_id: int, message_ids: Sequence[int], words: str) -> list[int]:
     """Replaces the words of messages for good; returns whose were."""
     rows = tx.execute(
