@@ -212,6 +212,25 @@ def drop_all(connection: Connection) -> None:
         connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {} CASCADE").format(sql.SQL(signature)))
 
 
+def erase(connection: Connection) -> str:
+    """Removes everything that the role may remove; says what that was, empty: nothing.
+
+    The owner drops the tables; another role deletes the rows of its users.
+    """
+    with connection.transaction():
+        row = connection.execute(
+            "SELECT pg_get_userbyid(relowner) = current_user FROM pg_class"
+            " WHERE oid = to_regclass('users')"
+        ).fetchone()
+        if row is None:
+            return ""
+        if row[0]:
+            drop_all(connection)
+            return "the tables of Jarvis"
+        connection.execute("DELETE FROM users")
+        return "the rows of this role's users"
+
+
 def counts(connection: Connection) -> dict[str, int]:
     """How many rows each table has."""
     found = {}
