@@ -60,7 +60,8 @@ class _Question:
     language: str
     words: Mapping[int, str]
     weights: Mapping[int, float]
-    rare: Sequence[int]
+    selecting: Sequence[int]
+    rare: frozenset[int]
     holding: Mapping[str, int]
     named: frozenset[int] = frozenset()
     """Terms of the numbered parts that it names ("clause 7")."""
@@ -181,7 +182,7 @@ class Retriever:
                 vector=vector,
                 model=model,
                 weights=question.weights,
-                rare=question.rare,
+                selecting=question.selecting,
                 filters=_within(kind, filters, period, query.text),
                 valid_in=(period.start, period.end) if period is not None else None,
                 limit=_candidates_wanted(limit),
@@ -217,13 +218,12 @@ class Retriever:
         if len(words) > tuning.MAX_COUNTED_TERMS:
             words = dict(list(words.items())[: tuning.MAX_COUNTED_TERMS])
         if not words:
-            return _Question(text, language, {}, {}, (), {})
+            return _Question(text, language, {}, {}, (), frozenset(), {})
         counted = store.statistics(connection, kind, user_id, list(words))
         by_rarity = sorted(words, key=lambda term: (counted.holding[term], term))
         asked = by_rarity[: tuning.MAX_QUESTION_TERMS]
         weights = {term: terms.idf(counted.total, counted.holding[term]) for term in asked}
-        floor = tuning.FEW_PASSAGES if kind == "chunk" else 1.0
-        limit = max(floor, tuning.COMMON * counted.total)
+        limit = max(tuning.FEW, tuning.COMMON * counted.total)
         present = [term for term in asked if counted.holding[term]]
         rare = [t for t in present if counted.holding[t] <= limit or t in named]
         return _Question(
@@ -231,7 +231,8 @@ class Retriever:
             language=language,
             words=words,
             weights=weights,
-            rare=rare,
+            selecting=_selecting(present, counted.holding),
+            rare=frozenset(rare),
             holding={words[term]: counted.holding[term] for term in words},
             named=frozenset(named),
         )
@@ -311,6 +312,18 @@ def check_limit(limit: int) -> None:
         )
 
 
+def _selecting(by_rarity: Sequence[int], holding: Mapping[int, int]) -> list[int]:
+    """The terms that make a row a candidate: from the rarest on, as many as the time allows."""
+    chosen: list[int] = []
+    rows = 0
+    for term in by_rarity:
+        rows += holding[term]
+        if chosen and rows > tuning.CANDIDATE_ROWS:
+            break
+        chosen.append(term)
+    return chosen
+
+
 def _candidates_wanted(limit: int) -> int:
     return max(
         limit,
@@ -347,7 +360,7 @@ def _judge(
     """Notes what the gate says, and drops what does not pass where that matters."""
     candidate = entry.candidate
     share = gate.matched_share(candidate.matched, question.weights)
-    rare = bool(candidate.matched & set(question.rare))
+    rare = bool(candidate.matched & question.rare)
     by_meaning = candidate.similarity is not None and candidate.similarity >= rule.cosine
     # A passage that is, or names, the part that the question names needs no other words of it.
     named = bool(candidate.matched & question.named)

@@ -50,12 +50,16 @@ MAX_QUESTION_TERMS: Final = 48
 MAX_COUNTED_TERMS: Final = 256
 """Terms of a question that are looked at, the first ones: a page that was pasted has thousands."""
 
-COMMON: Final = 0.05
-"""Share of the rows above which a term does not make a row a candidate, only scores it."""
+CANDIDATE_ROWS: Final = 4_000
+"""Rows that the words of a question may make candidates, the rarest words first. Every row that
+holds a word could be one; those that hold only frequent words hardly ever win, and reading them
+is what costs time in a large store."""
 
-FEW_PASSAGES: Final = 3.0
-"""Passages that may hold a term which still makes candidates, however few there are in all: of
-one small document every word is in more than one twentieth."""
+COMMON: Final = 0.05
+"""Share of the rows above which a term alone does not let a row pass the gate."""
+
+FEW: Final = 3
+"""Rows that may hold a term without its being common, in a store however small."""
 
 MATCHED: Final = 0.55
 """Share of the question's idf that a row must hold to pass the gate by words. With half of it,

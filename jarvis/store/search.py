@@ -47,7 +47,7 @@ class Request:
 
     Attributes:
         weights: idf of each of the question's terms.
-        rare: the terms that make a row a candidate.
+        selecting: the terms that make a row a candidate.
         limit: candidates per arm.
         valid_in: a time that the question names: superseded memories that held then are
             searched too, where active ones are.
@@ -57,7 +57,7 @@ class Request:
     vector: Vector | None
     model: EmbeddingModel | None
     weights: Mapping[int, float]
-    rare: Sequence[int]
+    selecting: Sequence[int]
     filters: Filters
     limit: int
     valid_in: tuple[datetime, datetime] | None = None
@@ -323,7 +323,7 @@ def _candidates_query(kind: Kind, request: Request, dense: sql.Composable) -> sq
         worded AS MATERIALIZED (
             SELECT t.{owner_id} AS id
             FROM {terms} t JOIN {owners} o ON o.user_id = t.user_id AND o.id = t.{owner_id}
-            WHERE t.user_id = %(user)s AND t.terms && %(rare)s::int[] AND {filter}
+            WHERE t.user_id = %(user)s AND t.terms && %(selecting)s::int[] AND {filter}
             ORDER BY t.weights <#> %(question)s::sparsevec, t.{owner_id} LIMIT {limit}
         )
         SELECT o.id, {cosines},
@@ -352,7 +352,7 @@ def candidates(connection: Connection, kind: Kind, request: Request) -> tuple[li
     """
     parameters = _parameters(request.filters, request.valid_in) | {
         "user": request.user_id,
-        "rare": sorted(request.rare),
+        "selecting": sorted(request.selecting),
         "asked": sorted(request.weights),
         "question": sparse_text(request.weights) if request.weights else f"{{}}/{TERM_SPACE}",
         "vector": vector_text(request.vector) if request.vector is not None else None,
