@@ -64,3 +64,41 @@ def recall(
     output.emit_records(
         figures, json=json, columns=("search", "group", "questions", "recall", "ms", "bar", "met")
     )
+
+
+@app.command()
+def extract(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the labelled turns lie.")],
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, help="So many turns of each file.")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="Chat models; default: both coder models.")
+    ] = None,
+    minutes: Annotated[float, typer.Option("--minutes", min=0, help="Time for all models.")] = 20.0,
+    show: Annotated[bool, typer.Option("--show", help="What was stored, to be read.")] = False,
+    json: Json = False,
+) -> None:
+    """How well facts are taken from what people say."""
+    from jarvis.cli.progress import Progress
+    from jarvis.services import bench_extract
+
+    with Progress("reading") as progress:
+        outcome = bench_extract.run(
+            state_of(context).app,
+            folder,
+            sample=sample,
+            models=model or bench_extract.MODELS,
+            minutes=minutes,
+            progress=progress.update,
+        )
+    for text in outcome.notes:
+        output.note(text)
+    output.emit_records(
+        outcome.examples if show else outcome.figures,
+        json=json,
+        columns=("reader", "turns", "hit", "text", "facts")
+        if show
+        else ("reader", "turns", "count", "percent", "bar", "met", "asked", "median_ms", "max_ms"),
+    )
