@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jarvis.cli import output, search_options
-from jarvis.cli.progress import Progress
 from jarvis.cli.state import State, state_of
 from jarvis.errors import DocumentUnreadable, JarvisError, UsageError
 from jarvis.security.terminal import escape_controls
@@ -51,21 +50,17 @@ def ingest(
     name: Annotated[str, typer.Option("--name", help="What stdin is called: notes.md.")] = "",
     password: Annotated[
         str | None,
-        typer.Option(
-            "--password", envvar="JARVIS_DOCUMENT_PASSWORD", help="Of encrypted PDFs; - asks."
-        ),
+        typer.Option("--password", help="Of encrypted PDFs; - asks for it, unseen."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Read files, so that answers can cite them."""
     state = state_of(context)
-    failed = 0
     with _sources(state, paths, name, recursive, glob or [], all_) as files:
         if not files:
             output.note("there is no file to read")
-        for result in _with_progress(state, files, _password(password)):
-            _print_result(result, json=json)
-            failed += result.status == "failed"
+            return
+        failed = _ingest(state, files, _password(password), json=json)
     if failed:
         count = f"{failed} of {len(files)} files" if len(files) > 1 else "the file"
         raise DocumentUnreadable(f"{count} could not be read", "each is named above")
@@ -90,6 +85,26 @@ def _sources(
         yield [source, *files]
 
 
+def _ingest(state: State, files: list[FileSource], password: str | None, *, json: bool) -> int:
+    """Takes the files in, prints a line for each, and returns how many could not be read."""
+    from jarvis.cli.bars import FileBars
+    from jarvis.services.documents import Documents
+
+    failed = 0
+    with FileBars(len(files)) as bars:
+
+        def show(event: IngestProgress) -> None:
+            unit = "pages" if event.stage == "reading" else "passages"
+            name = Path(event.path).name
+            bars.update(name, event.number, event.stage, unit, event.done, event.total)
+
+        for result in Documents(state.app).ingest(files, password=password, progress=show):
+            with bars.away():
+                _print_result(result, json=json)
+            failed += result.status == "failed"
+    return failed
+
+
 def _password(given: str | None) -> str | None:
     if given != "-":
         return given
@@ -99,29 +114,6 @@ def _password(given: str | None) -> str | None:
         return getpass.getpass("password: ")
     except EOFError:
         raise UsageError("there is no password", "give it after --password") from None
-
-
-def _with_progress(
-    state: State, files: list[FileSource], password: str | None
-) -> Iterator[IngestResult]:
-    """Runs the ingest below two figures: how far this file is, and how far all of them are."""
-    from jarvis.services.documents import Documents
-
-    with Progress("reading", total=len(files) or None) as bar:
-
-        def show(event: IngestProgress) -> None:
-            part = event.done / event.total if event.total else 0.0
-            unit = "pages" if event.stage == "reading" else "passages"
-            amount = f" {event.done}/{event.total} {unit}" if event.total else ""
-            # Reading is quick, embedding is what takes the time.
-            share = 0.1 * part if event.stage == "reading" else 0.1 + 0.9 * part
-            bar.update(
-                f"{event.number}/{event.files} {Path(event.path).name}: {event.stage}{amount}",
-                done=event.number - 1 + share,
-            )
-
-        documents = Documents(state.app)
-        yield from documents.ingest(files, password=password, progress=show)
 
 
 def _print_result(result: IngestResult, *, json: bool) -> None:
@@ -138,8 +130,7 @@ def _print_result(result: IngestResult, *, json: bool) -> None:
     safe = [escape_controls(cell) for cell in cells]
     if out.terminal:
         safe[0] = out.style(safe[0], "red" if failed else "green")
-    with output.quiet_line():
-        out.write(("  " if out.terminal else "\t").join(safe) + "\n")
+    out.write(("  " if out.terminal else "\t").join(safe) + "\n")
     for text in (*result.warnings, *([result.hint] if result.hint else [])):
         output.note(f"{result.path}: {text}")
 
