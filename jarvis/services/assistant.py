@@ -251,7 +251,11 @@ class Assistant:
             num_ctx=model.num_ctx,
         )
         answer = "".join(pieces).strip()
-        for warning in (observed.warning, *self._check_citations(answer, prepared)):
+        cited = citations.check(
+            answer, prepared.chunks, [call.result for call in loop.calls if not call.error]
+        )
+        answer = cited.marked
+        for warning in (observed.warning, *cited.warnings):
             if warning:
                 warnings.append(warning)
                 yield Warning_(warning)
@@ -276,11 +280,6 @@ class Assistant:
                 dropped=prepared.dropped,
             )
         )
-
-    def _check_citations(self, answer: str, prepared: Prepared) -> list[str]:
-        if not prepared.chunks:
-            return []
-        return list(citations.check(answer, prepared.chunks).warnings)
 
     def _store_answer(
         self,

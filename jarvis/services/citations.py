@@ -94,17 +94,27 @@ def excerpt(hit: ChunkHit) -> str:
     return f"{head} {heading}\n{hit.content}" if heading else f"{head}\n{hit.content}"
 
 
-def check(answer: str, chunks: Sequence[ChunkHit]) -> CitationReport:
+def check(answer: str, chunks: Sequence[ChunkHit], quoted: Sequence[str] = ()) -> CitationReport:
     """Compares every ``[name, p. N]`` in ``answer`` with the passages that were in its prompt.
 
     Brackets that are no citation (a list index, a link, ``[sic]``) are left alone; a name
     without a page counts as a citation only when it is the name of a passage.
+
+    Args:
+        answer: what the model wrote.
+        chunks: the passages of the context block.
+        quoted: other texts that the model was given (results of tools): a citation that stands
+            in one of them word for word was not made up.
     """
+    known = " ".join(_folded(text) for text in quoted)
     citations: list[Citation] = []
 
     def judge(match: re.Match[str]) -> str:
         pieces = match[1].split(";")
-        judged = [_judge(piece.strip(), chunks) for piece in pieces]
+        judged = [
+            None if known and _folded(f"[{piece}]") in known else _judge(piece.strip(), chunks)
+            for piece in pieces
+        ]
         citations.extend(one for one in judged if one is not None)
         if all(one is None or one.found for one in judged):
             return match[0]

@@ -105,3 +105,9 @@ def test_other_brackets_are_left_alone(text: str) -> None:
 
 def test_without_passages_every_page_is_made_up() -> None:
     assert check("It is so [report.pdf, p. 3].", []).invented
+
+
+def test_what_a_tool_gave_was_not_made_up() -> None:
+    answer = "It is so [report.pdf, p. 3]. And [report.pdf, p. 4]."
+    report = check(answer, [], ["found: [report.pdf, p. 3] Fees\nThey are 40 euros."])
+    assert [citation.text for citation in report.invented] == ["[report.pdf, p. 4]"]
