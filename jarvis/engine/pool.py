@@ -28,7 +28,7 @@ from jarvis.engine.runner import RunnerSpec
 from jarvis.engine.speeds import Speeds
 from jarvis.engine.store import InstalledModel
 from jarvis.errors import ModelUnavailable
-from jarvis.paths import Paths, private_folder
+from jarvis.paths import Paths, private_file, private_folder
 
 log = logging.getLogger("jarvis.engine")
 
@@ -40,6 +40,7 @@ _SMALL_CACHE = 512 << 20
 _OVERHEAD = 200 << 20
 _EMBEDDING_TOKENS = 2048
 _LOAD_SECONDS = 600.0
+_LOG_BYTES = 2 << 20
 
 _SPIN_COUNT = "1000"
 """How long a thread of llama.cpp spins for the others before it sleeps (GNU OpenMP's unit).
@@ -271,7 +272,8 @@ def _start(
     with suppress(FileNotFoundError):
         Path(spec.socket).unlink()
     reading, writing = os.pipe()
-    with os.fdopen(reading, "rb") as answers, log_file.open("ab") as errors:
+    _rotate(log_file)
+    with os.fdopen(reading, "rb") as answers, os.fdopen(private_file(log_file), "ab") as errors:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "jarvis.engine.runner", str(writing)],
             stdin=subprocess.PIPE,
@@ -300,6 +302,13 @@ def _start(
         process.kill()
         process.wait()
     return process, answer
+
+
+def _rotate(log_file: Path) -> None:
+    """Keeps what llama.cpp prints bounded: one older file."""
+    with suppress(FileNotFoundError):
+        if log_file.stat().st_size > _LOG_BYTES:
+            log_file.replace(log_file.with_name(log_file.name + ".1"))
 
 
 def _first_line(descriptor: int, check: Check) -> bytes:
