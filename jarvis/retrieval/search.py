@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -189,12 +189,13 @@ class Retriever:
             )
             found, how = store.candidates(connection, kind, request)
         scored = self._fuse(kind, found, question, query.now, period)
+        when = frozenset(terms.question(user_id, period.text, question.language)) if period else ()
         threshold = model.threshold if model is not None else None
         rule = gate.make(
             query.text, question.language, threshold, self.settings.min_similarity, question.holding
         )
         for entry in scored:
-            _judge(entry, rule, question, gated, min_similarity)
+            _judge(entry, rule, question, when, gated, min_similarity)
         if collapsing:
             _collapse(scored, question.language, limit)
         hits = [entry for entry in scored if not entry.reason]
@@ -220,7 +221,10 @@ class Retriever:
         if not words:
             return _Question(text, language, {}, {}, (), frozenset(), {})
         counted = store.statistics(connection, kind, user_id, list(words))
-        by_rarity = sorted(words, key=lambda term: (counted.holding[term], term))
+        # What is in no row comes last: of a long question, the words that can find something count.
+        by_rarity = sorted(
+            words, key=lambda term: (not counted.holding[term], counted.holding[term], term)
+        )
         asked = by_rarity[: tuning.MAX_QUESTION_TERMS]
         weights = {term: terms.idf(counted.total, counted.holding[term]) for term in asked}
         limit = max(tuning.FEW, tuning.COMMON * counted.total)
@@ -354,12 +358,20 @@ def _judge(
     entry: _Scored,
     rule: gate.Gate,
     question: _Question,
+    when: Collection[int],
     gated: bool,
     min_similarity: float | None,
 ) -> None:
-    """Notes what the gate says, and drops what does not pass where that matters."""
+    """Notes what the gate says, and drops what does not pass where that matters.
+
+    Args:
+        when: the terms of a date in the question. A row need not hold them: its time answers.
+    """
     candidate = entry.candidate
-    share = gate.matched_share(candidate.matched, question.weights)
+    weights = question.weights
+    if when:
+        weights = {t: w for t, w in weights.items() if t not in when or t in candidate.matched}
+    share = gate.matched_share(candidate.matched, weights)
     rare = bool(candidate.matched & question.rare)
     by_meaning = candidate.similarity is not None and candidate.similarity >= rule.cosine
     # A passage that is, or names, the part that the question names needs no other words of it.
