@@ -37,10 +37,15 @@ _HIDING = re.compile(
 _RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
 _SIMPLE = re.compile(r"(?:([\w-]+)?(?:\.([\w-]+)|#([\w-]+))|([\w-]+))$")
 _NOISE = re.compile(
-    r"(?:^|[\s_-])(?:nav|navbar|navbox|menu|sidebar|cookie|breadcrumbs?|footer|advert|popup|share|social"
-    r"|toc|mw-editsection|noprint|catlinks|skip-link|sr-only)(?:$|[\s_-])",
+    r"(?:^|[\s_-])(?:nav|navbar|navbox|sidebar|cookie-?(?:banner|bar|consent|notice)|breadcrumbs?"
+    r"|mw-editsection|noprint|catlinks|skip-link|sr-only)(?:$|[\s_-])",
     re.IGNORECASE,
 )
+"""Classes and ids of what surrounds a text on most sites."""
+
+NOISE_SHARE = 0.25
+"""Part of a page's words above which an element is no surroundings, whatever it is called
+(``<div class="page with-sidebar">``)."""
 
 MAX_NESTED = 2048
 """Elements inside each other that libxml2 takes (``xmlParserMaxDepth`` with XML_PARSE_HUGE)."""
@@ -97,6 +102,7 @@ class _Hidden:
 
     def __init__(self, root: Any, main_only: bool) -> None:
         self.main_only = main_only
+        self.length = _length(root)
         self.tags: set[str] = set()
         self.classes: set[tuple[str, str]] = set()
         self.ids: set[str] = set()
@@ -122,9 +128,9 @@ class _Hidden:
             return False
         if attributes.get("role") in _ROLES:
             return True
-        return tag not in {"body", "main", "article", "html"} and bool(
-            _NOISE.search(names) or _NOISE.search(identity)
-        )
+        if not _NOISE.search(names) and not _NOISE.search(identity):
+            return False
+        return _length(element) < NOISE_SHARE * self.length
 
     def _read(self, sheet: str) -> None:
         """Takes the rules that hide something by a tag, class or id alone."""
@@ -150,16 +156,20 @@ def _main(root: Any, hidden: _Hidden) -> Any:
     """The element that holds the main text, when one holds a good part of all of it."""
     body = root.find("body")
     body = root if body is None else body
-    candidates = [
-        element
-        for path in (".//main", ".//*[@role='main']", ".//article")
-        for element in root.iterfind(path)
-        if not hidden(element)
-    ]
-    if not candidates:
-        return body
-    best = max(candidates, key=_weight)
-    return best if _weight(best) >= max(200, 0.25 * _weight(body)) else body
+    whole = _weight(body)
+    for path, share in ((".//main", 0.25), (".//*[@role='main']", 0.25), (".//article", 0.6)):
+        # Of several articles none is the text; together they are.
+        found = [element for element in root.iterfind(path) if not hidden(element)]
+        best = max(found, key=_weight, default=None)
+        if best is not None and _weight(best) >= max(200, share * whole):
+            return best
+    return body
+
+
+def _length(element: Any) -> int:
+    """Characters below ``element``, without scripts and style sheets."""
+    parts = element.xpath(".//text()[not(parent::script or parent::style)]")
+    return sum(len(part) for part in parts)
 
 
 def _weight(element: Any) -> int:

@@ -360,6 +360,20 @@ def test_html_article_wins_over_what_surrounds_it() -> None:
     assert text_of(read(page)) == make.paragraph(1, 8)
 
 
+def test_html_content_in_a_box_with_an_unlucky_name_is_kept() -> None:
+    page = (
+        f"<div class='page with-sidebar'><p>{make.paragraph(1, 8)}</p>"
+        "<div class='sidebar'>Buy now!</div></div>"
+    )
+    assert text_of(read(f"<html><body>{page}")) == make.paragraph(1, 8)
+
+
+def test_html_of_several_articles_has_all_of_them() -> None:
+    page = "".join(f"<article><p>{make.paragraph(n, 6)}</p></article>" for n in range(3))
+    words = text_of(read(f"<html><body>{page}"))
+    assert all(make.paragraph(n, 6) in words for n in range(3))
+
+
 def test_deep_nesting_is_read_or_said() -> None:
     for depth in (300, 20_000):
         page = "<div>" * depth + "deep words" + "</div>" * depth
