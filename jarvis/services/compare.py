@@ -115,7 +115,7 @@ def _read(text: str) -> _Reading:
         liking=liking,
         past=bool(_PAST.search(text)),
         no_more=bool(_NO_MORE.search(text)),
-        subject=match["subject"].casefold() if match else "user",
+        subject=match["subject"].casefold().replace("our", "or") if match else "user",
     )
 
 
