@@ -37,8 +37,8 @@ class Gate:
     Attributes:
         cosine: similarity from which on a row passes by meaning.
         matched: share of the question's idf from which on it passes by words.
-        reason: why the cosine is what it is: ``personal``, ``general``, ``unknown name`` or
-            ``set`` (by the user).
+        reason: why the cosine is what it is: ``personal``, ``general``, ``passage``,
+            ``unknown name`` or ``set`` (by the user).
         names: the question's names that are in no row.
     """
 
@@ -75,6 +75,8 @@ def make(
     threshold: float | None,
     fixed: float | None,
     holding: Mapping[str, int],
+    *,
+    passages: bool = False,
 ) -> Gate:
     """The gate for one question.
 
@@ -84,6 +86,8 @@ def make(
         threshold: the model's calibrated cosine; None: not calibrated.
         fixed: ``retrieval.min_similarity``, which overrides the calibration.
         holding: rows that hold each of the question's words.
+        passages: the rows are passages of documents. What is asked of those is hardly ever about
+            the user, and a page speaks of more than a fact does.
     """
     if fixed is not None:
         return Gate(fixed, tuning.MATCHED, "set")
@@ -95,6 +99,9 @@ def make(
     )
     if unknown:
         return Gate(strict, tuning.MATCHED, "unknown name", unknown)
+    if passages:
+        way = 1 - personal
+        return Gate(personal + tuning.PASSAGE * way, tuning.MATCHED, "passage")
     if is_personal(text):
         return Gate(personal, tuning.MATCHED, "personal")
     return Gate(general, tuning.MATCHED, "general")

@@ -192,7 +192,12 @@ class Retriever:
         when = frozenset(terms.question(user_id, period.text, question.language)) if period else ()
         threshold = model.threshold if model is not None else None
         rule = gate.make(
-            query.text, question.language, threshold, self.settings.min_similarity, question.holding
+            query.text,
+            question.language,
+            threshold,
+            self.settings.min_similarity,
+            question.holding,
+            passages=kind == "chunk",
         )
         for entry in scored:
             _judge(entry, rule, question, when, gated, min_similarity)

@@ -40,6 +40,13 @@ def test_the_question_decides_how_near_is_near_enough() -> None:
     assert unknown.describe()["unknown_names"] == ["Caroline"]
 
 
+def test_passages_have_a_threshold_of_their_own() -> None:
+    general = gate.make("What is the notice period?", "english", 0.2, None, {})
+    passage = gate.make("What is the notice period?", "english", 0.2, None, {}, passages=True)
+    mine = gate.make("What is my notice period?", "english", 0.2, None, {}, passages=True)
+    assert 0.2 < passage.cosine == mine.cosine < general.cosine
+
+
 def test_the_user_may_fix_the_threshold() -> None:
     assert gate.make("What does Caroline paint?", "english", 0.2, 0.7, {}).cosine == 0.7
 
