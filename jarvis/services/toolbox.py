@@ -16,7 +16,6 @@ from jarvis.errors import JarvisError, UsageError
 from jarvis.llm.protocols import ChatModel
 from jarvis.security import injection, secrets
 from jarvis.security.text import clean_line
-from jarvis.services import tool_choice
 from jarvis.tools import Effect, Tool, ToolContext, ToolError
 from jarvis.tools.policy import Asker, Consents, Policy, Verdict
 from jarvis.types import ChunkHit, EmbeddingModel, Filters, Memory, MemoryHit, MemoryState
@@ -32,6 +31,11 @@ if TYPE_CHECKING:
 DEFINITIONS = 0.4
 """Share of the prompt that the definitions of tools may take. They stand before the history and
 never change within a session, so the server reads them once."""
+
+SMALL = 4e9
+"""Models with fewer parameters call tools that have nothing to do with the question ("the capital
+of Norway" became a calculation, tried with 0.5e9), so they see only what a message calls for. For
+larger ones the tools stay the same all through a session, and the server's cache holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ def for_turn(
 
 def small(model: ChatModel) -> bool:
     """Whether the model is offered tools by need only; an unknown size counts as large."""
-    return 0 < model.info().parameters < tool_choice.SMALL
+    return 0 < model.info().parameters < SMALL
 
 
 def open_box(
@@ -163,9 +167,8 @@ def open_box(
         for tool in rules.offered(found)
         if not (tool.name == "read_file" and not app.config.tools.folders)
         and not (tool.effect is Effect.WRITES and private)
+        and (words is None or tool.called_for(words))
     ]
-    if words is not None:
-        useful = tool_choice.by_need(useful, words)
     limit, used, kept = int(budget.total * DEFINITIONS), 0, []
     for tool in useful:
         used += estimator.count_messages((), [tool.definition()])

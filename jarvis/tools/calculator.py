@@ -48,7 +48,13 @@ _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _FACTORIAL = re.compile(r"(\b\d+|\([^()]*\))\s*!(?!=)")
 
 
-@tool(Effect.PURE)
+@tool(
+    Effect.PURE,
+    when=r"\d\s*(?:[+*/×·÷^%!−]|x\s*\d|plus|minus|times|divided|modulo|mod\b|percent|to the power)"
+    r"|\d\s+-\s*\d|(?<![\d-])\d+-\d+(?![\d-])"  # not a date
+    r"|√|\b(?:calculat|comput|squared?|cube|root|sqrt|log|factorial|average|mean|median|sum"
+    r"|product|gcd|lcm|percent)\w*\b.*\d",
+)
 def calculator(expression: str) -> str:
     """Computes exactly; use it for every calculation.
 

@@ -44,7 +44,13 @@ class _When:
     timed: bool
 
 
-@tool(Effect.PURE, name="datetime")
+@tool(
+    Effect.PURE,
+    name="datetime",
+    when=r"\btime (?:is it|zone|in)\b|\bwhat time\b|\btimezone|o'clock|\bweekday\b|day of the week"
+    r"|\b(?:days?|weeks?|months?|hours?|minutes?|years?)\b.*\b(?:until|till|since|between|from|after"
+    r"|before|ago)\b|\b(?:what|which) (?:day|date|week)\b|\bleap year|\bcalendar\b",
+)
 def clock(
     context: ToolContext,
     action: Literal["now", "convert", "difference", "add", "calendar"] = "now",

@@ -14,7 +14,10 @@ MAX_BYTES = 256 * 1024
 _MAX_ENTRIES = 200
 
 
-@tool(Effect.READS)
+@tool(
+    Effect.READS,
+    when=r"\b(?:files?|folder|directory)\b|(?:^|\s)[~.]?/\w|\b[\w-]+\.[a-z]{2,5}\b(?!/)",
+)
 def read_file(context: ToolContext, path: str) -> str:
     """Reads a text file or lists a folder."""
     if not context.folders:

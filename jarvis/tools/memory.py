@@ -12,7 +12,7 @@ PASSAGES = 4
 """Passages that one call returns at most."""
 
 
-@tool(Effect.READS)
+@tool(Effect.READS, when=r"\brecall|\bmemor|\bdo you (?:know|remember)\b")
 def recall(context: ToolContext, query: str) -> str:
     """Searches what is remembered about the user."""
     hits = _memories(context).recall(query, FACTS)
@@ -24,7 +24,10 @@ def recall(context: ToolContext, query: str) -> str:
     )
 
 
-@tool(Effect.READS)
+@tool(
+    Effect.READS,
+    when=r"\b(?:document|pdf|file|report|paper|manual|contract|invoice|clause)s?\b",
+)
 def search_documents(context: ToolContext, query: str) -> str:
     """Searches the user's documents."""
     hits = _documents(context).search(query, PASSAGES)
@@ -37,7 +40,11 @@ def search_documents(context: ToolContext, query: str) -> str:
     return "\n\n".join(found)
 
 
-@tool(Effect.WRITES)
+@tool(
+    Effect.WRITES,
+    when=r"\bremember (?:that|this|my|i\b)|\bremember:|keep in mind|don't forget"
+    r"|(?:take|make) a note|note (?:that|down)",
+)
 def remember(context: ToolContext, content: str) -> str:
     """Remembers a fact when the user asks for it.
 
@@ -50,7 +57,7 @@ def remember(context: ToolContext, content: str) -> str:
     return f"remembered as {memory.id}: {memory.content}"
 
 
-@tool(Effect.WRITES)
+@tool(Effect.WRITES, when=r"(?<!don't )(?<!not )\bforget\b")
 def forget(context: ToolContext, memory_id: int) -> str:
     """Forgets a fact when the user asks for it.
 

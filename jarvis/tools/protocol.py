@@ -19,6 +19,7 @@ type ``ToolContext``; the model neither sees nor fills it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -104,7 +105,7 @@ class Tool:
     """One tool: what the model is told about it, and the function behind it.
 
     ``parameters`` is a JSON schema; ``source`` says where it came from (``built-in``, a file, a
-    package).
+    package); ``when`` is a pattern of messages that call for it.
     """
 
     name: str
@@ -114,6 +115,18 @@ class Tool:
     function: Callable[..., Any]
     context: str = ""
     source: str = "built-in"
+    when: re.Pattern[str] | None = None
+
+    def called_for(self, words: str) -> bool:
+        """Whether a message seems to want this tool: by its name, by its pattern, or for a tool
+        without a pattern by a longer word of its description."""
+        text = words.casefold()
+        if re.search(rf"\b{re.escape(self.name.replace('_', ' ').casefold())}\b", text):
+            return True
+        if self.when is not None:
+            return self.when.search(words) is not None
+        told = re.findall(r"[^\W\d_]{5,}", f"{self.name} {self.description}".casefold())
+        return any(word[:6] in text for word in told)
 
     def definition(self) -> dict[str, Any]:
         """The tool as the chat API takes it."""
@@ -155,12 +168,14 @@ class Tool:
         return json.dumps(result, ensure_ascii=False, default=str)
 
 
-def tool(effect: Effect, *, name: str = "") -> Callable[[Callable[..., Any]], Tool]:
+def tool(effect: Effect, *, name: str = "", when: str = "") -> Callable[[Callable[..., Any]], Tool]:
     """Makes a function a tool.
 
     Args:
         effect: what a call does; the strongest, if it does several things.
         name: what the model calls it; default: the function's name.
+        when: a regular expression, case aside. Small models are distracted by tools that they
+            do not need; they are offered this one only for messages that match.
 
     Raises:
         BadTool: at import, when the function cannot be a tool.
@@ -168,6 +183,14 @@ def tool(effect: Effect, *, name: str = "") -> Callable[[Callable[..., Any]], To
 
     def decorate(function: Callable[..., Any]) -> Tool:
         description, parameters, context = describe(function, ToolContext)
-        return Tool(name or function.__name__, description, effect, parameters, function, context)
+        return Tool(
+            name or function.__name__,
+            description,
+            effect,
+            parameters,
+            function,
+            context,
+            when=re.compile(when, re.IGNORECASE) if when else None,
+        )
 
     return decorate

@@ -46,7 +46,10 @@ _SKIES = {
 """WMO weather interpretation codes, as Open-Meteo documents them."""
 
 
-@tool(Effect.NETWORK)
+@tool(
+    Effect.NETWORK,
+    when=r"\b(?:weather|forecast|temperature|rain|snow|sunny|wind(?!ow)|umbrella|storm)\w*",
+)
 def weather(
     context: ToolContext,
     place: str,

@@ -9,7 +9,11 @@ RESULTS = 5
 """Results that one search returns at most."""
 
 
-@tool(Effect.NETWORK)
+@tool(
+    Effect.NETWORK,
+    when=r"\b(?:search (?:the|for|online)|google|look (?:it |this |that )?up|web|internet|online"
+    r"|news|latest)\b",
+)
 def web_search(context: ToolContext, query: str) -> str:
     """Searches the web."""
     if not query.strip():
@@ -23,7 +27,7 @@ def web_search(context: ToolContext, query: str) -> str:
     )
 
 
-@tool(Effect.NETWORK)
+@tool(Effect.NETWORK, when=r"https?://|\bwww\.|\b[\w-]+\.(?:com|org|net|io|dev|edu|gov)\b")
 def fetch_page(context: ToolContext, url: str) -> str:
     """Reads one web page."""
     page = _web(context).page(url.strip())

@@ -339,3 +339,42 @@ def test_read_file_is_bounded_and_reads_text_only(tmp_path: Path) -> None:
     for name in ("binary", "pipe"):
         with pytest.raises(ToolError):
             read(name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("What is the capital of Norway?", set()),
+        ("hi", set()),
+        ("I moved to Oslo in 2019 and I have 2 cats.", set()),
+        ("Please note my new window.", set()),
+        ("What is 2847 × 391?", {"calculator"}),
+        ("15% of 80", {"calculator"}),
+        ("what's 12 plus 30?", {"calculator"}),
+        ("the square root of 2", {"calculator"}),
+        ("use the calculator", {"calculator"}),
+        ("What time is it in Tokyo?", {"datetime"}),
+        ("How many days until 2026-12-24?", {"datetime"}),
+        ("Will it rain in Bergen tomorrow?", {"weather"}),
+        ("search the web for chess players", {"web_search"}),
+        ("what does https://example.com/page say?", {"fetch_page"}),
+        ("summarise notes.txt", {"read_file"}),
+        ("Remember that I am allergic to nuts", {"remember"}),
+        ("forget that", {"forget"}),
+        ("What does the contract say about notice?", {"search_documents"}),
+    ],
+)
+def test_what_a_message_calls_for(words: str, expected: set[str]) -> None:
+    tools = Registry.load(entry_points=False)
+    assert {entry.name for entry in tools if entry.called_for(words)} == expected
+
+
+def test_a_tool_without_a_pattern_is_called_for_by_its_own_words() -> None:
+    @tool(Effect.PURE)
+    def moon_phase() -> str:
+        """Tells the phase of the moon, waxing or waning."""
+        return "full"
+
+    assert moon_phase.called_for("what moon phase is it?")
+    assert moon_phase.called_for("is it waxing now?")
+    assert not moon_phase.called_for("hello there")
