@@ -53,7 +53,7 @@ def run(
             talk.go_on_with(chat, terminal, app.sessions.get(session_id))
 
         opening = resume
-    app.progress = chat.report
+    app.progress, app.download = chat.report, chat.download
     if output.stdout().cursor:
         loop.converse(chat, opening)
     else:

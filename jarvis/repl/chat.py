@@ -35,6 +35,7 @@ class Chat:
         draft: what stands in the next input line already.
         queued: a message that was typed ahead, to be sent next.
         notice: what the toolbar says about the work in the background.
+        notes: what the talk should be told of it, before the next answer.
     """
 
     app: App
@@ -55,6 +56,7 @@ class Chat:
     draft: str = ""
     queued: str = ""
     notice: str = ""
+    notes: list[str] = field(default_factory=list)
     changed: Callable[[], None] = field(default=lambda: None)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _lists: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
@@ -186,6 +188,27 @@ class Chat:
         self.notice = " ".join(text.split())
         self.changed()
 
+    def download(self, name: str) -> None:
+        """Installs a model, told in the toolbar; where it comes from is also said in the talk."""
+        from jarvis.services import models
+
+        def tell(status: str, done: int, total: int) -> None:
+            if total:
+                self.report(f"{name}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB")
+                return
+            self.report(f"{name}: {status}")
+            if " from " in status and status not in self.notes:
+                self.notes.append(status)
+
+        models.download(self.app.paths, self.app.config, name, tell)
+        self.report("")
+
+    def say_notes(self) -> None:
+        """Prints what the background found worth saying."""
+        notes, self.notes = self.notes, []
+        for text in notes:
+            output.note(text)
+
     def closing(self, result: TurnResult) -> list[str]:
         """The dim lines below an answer."""
         return [summary_line(result)] if self.app.config.terminal.stats else []
@@ -233,11 +256,25 @@ class Background:
             chat.changed()
             model.preload()
             chat.notice = ""
+            refresh_models(chat)
         except JarvisError as error:
             chat.notice = error.message
         except Exception as error:  # noqa: BLE001 -- the turn meets it again and says it better
             chat.notice = f"not ready: {type(error).__name__}"
         chat.changed()
+
+
+def refresh_models(chat: Chat) -> None:
+    """Loads the names of models that can be switched to.
+
+    Raises:
+        ModelUnavailable: no server can be asked.
+    """
+    from jarvis.services import completions, overview
+
+    found = overview.models_of(chat.app)
+    chat.set_values("model", found)
+    completions.update(chat.app.paths, "model", found)
 
 
 def refresh(chat: Chat) -> None:

@@ -37,6 +37,7 @@ def converse(chat: Chat, opening: Opening | None = None) -> None:
             return line.ask(draft)
 
         def answer(text: str) -> None:
+            chat.say_notes()
             send(chat, terminal, text, line.leftover())
             background.start()
 
@@ -128,6 +129,7 @@ def _input_line(chat: Chat, terminal: Terminal, background: Background) -> Input
             "command": lambda: [(c.name, c.help) for c in commands.COMMANDS],
             "session": lambda: chat.values("session"),
             "memory": lambda: chat.values("memory"),
+            "document": lambda: chat.values("document"),
             "model": lambda: chat.values("model"),
             "persona": lambda: [(name, text[:60]) for name, text in personas.items()],
             "switch": lambda: [("on", "store nothing"), ("off", "store again")],

@@ -72,7 +72,7 @@ class App:
         self.progress = progress
         self.debug = debug
         self.user_name = user_name or config.user or login_name()
-        self._download = download or self._download_unseen
+        self.download = download or self._download_unseen
         self._lock = threading.RLock()
         self._chat_models: dict[str, OllamaChatModel] = {}
         self._models = _Models()
@@ -258,7 +258,7 @@ class App:
         from jarvis.engine import store
 
         if store.find(self.paths, choice.model) is None:
-            self._download(choice.model)
+            self.download(choice.model)
         choice.server.ensure()
 
     def _download_unseen(self, name: str) -> None:

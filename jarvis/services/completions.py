@@ -60,11 +60,11 @@ def purge(paths: Paths) -> None:
 
 def refresh(app: App) -> None:
     """Writes the lists that the database has; for a moment when nobody waits."""
-    from jarvis.store import sessions
+    from jarvis.services import overview
 
-    with contextlib.suppress(Exception), app.database.connection() as connection:
-        known = sessions.recent(connection, app.user.id, limit=MAX_VALUES)
-        update(app.paths, "session", ((str(s.id), s.title or "untitled") for s in known))
+    with contextlib.suppress(Exception):
+        for kind, found in overview.of(app).lists.items():
+            update(app.paths, kind, found)
 
 
 def _lines(paths: Paths) -> list[str]:

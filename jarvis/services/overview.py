@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jarvis.services.completions import MAX_VALUES
-from jarvis.store import memories, sessions
+from jarvis.store import documents, memories, sessions
 from jarvis.types import MemoryState
 
 if TYPE_CHECKING:
@@ -36,10 +36,27 @@ def of(app: App) -> Overview:
         newest = memories.select(
             connection, user_id, sort="created", limit=MAX_VALUES, states=(MemoryState.ACTIVE,)
         )
+        files = documents.everything(connection, user_id)
     return Overview(
         facts,
         {
             "session": [(str(row.id), row.title or "untitled") for row in known],
             "memory": [(str(row.id), row.content) for row in newest],
+            "document": [(str(row.id), row.name) for row in files],
         },
     )
+
+
+def models_of(app: App) -> Values:
+    """The chat models that are installed where this user's models are.
+
+    Raises:
+        ModelUnavailable: no server can be asked.
+    """
+    from jarvis.services import models
+
+    return [
+        (model.name, model.summary or model.provider)
+        for model in models.models(app)
+        if model.installed and model.kind == "chat"
+    ]

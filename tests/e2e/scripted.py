@@ -151,6 +151,9 @@ class App:
     def progress(self, text: str) -> None:
         """Replaced by the chat."""
 
+    def download(self, name: str) -> None:
+        """Replaced by the chat."""
+
     @property
     def database(self) -> Any:
         raise DatabaseUnavailable("there is no database here")
@@ -176,6 +179,7 @@ def main() -> None:
 
     output.prepare_streams()
 
+    overview.models_of = lambda app: [("scripted", "answers by rule")]
     overview.of = lambda app: overview.Overview(3, {"session": [("7", "trip to Oslo")]})
     with contextlib.suppress(KeyboardInterrupt):
         repl.run(State(), private=False)  # type: ignore[arg-type]
