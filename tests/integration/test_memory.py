@@ -443,3 +443,23 @@ def test_users_do_not_see_each_other(rules: App) -> None:
         assert memories.get(tx, other.id, entry.memory.id) is None
         assert memories.delete(tx, other.id, [entry.memory.id]) == []
     assert contents(rules) == ["User keeps newts"]
+
+
+def test_twenty_searches_side_by_side_count_their_use_without_a_deadlock(rules: App) -> None:
+    rows = [
+        entry.memory for entry in add(rules, *(f"User keeps newt number {n}" for n in range(8)))
+    ]
+
+    def one(number: int) -> int:
+        query = Query("which newts", None, datetime.now(UTC))
+        found = rules.retriever.memories(
+            rules.user.id, query, None, limit=8, gate=False, collapse=False
+        )
+        ids = [hit.memory.id for hit in found]
+        with rules.database.transaction() as tx:
+            memories.touch(tx, rules.user.id, ids if number % 2 else reversed(ids))
+        return len(ids)
+
+    with ThreadPoolExecutor(20) as threads:
+        assert list(threads.map(one, range(20))) == [8] * 20
+    assert [row.access_count for row in memory.select(rules)] == [20] * 8
