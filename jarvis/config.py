@@ -73,8 +73,8 @@ class ChatSettings:
     """Model name; empty: the best one this machine can run."""
     num_ctx: int = 0
     """Context window in tokens; 0: chosen from the model and the memory of this machine."""
-    temperature: float = 0.7
-    """Sampling temperature."""
+    temperature: float = 0.2
+    """Sampling temperature. Low: what is remembered should be said as it is."""
     connect_timeout: float = 1.5
     """Seconds to wait for the server to accept a connection."""
     read_timeout: float = 600.0
