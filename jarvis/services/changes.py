@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from jarvis import log
 from jarvis.errors import JarvisError
 from jarvis.services.compare import Relation, compare, may_end, says_no_more
-from jarvis.store import memories
+from jarvis.store import comparing, memories
 from jarvis.types import Memory, MemoryState, MemoryType, WorkState
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def settle(app: App, memory_id: int, judge: Judge | None = None) -> Outcome:
         memory = memories.get(connection, user_id, memory_id)
         if memory is None or memory.state is not MemoryState.ACTIVE:
             return Outcome()
-        near = memories.neighbours(
+        near = comparing.neighbours(
             connection, user_id, memory_id, model.id, limit=PROPOSED, min_cosine=MIN_COSINE
         )
         if may_end(memory.content):
@@ -97,7 +97,7 @@ def _apply(app: App, memory_id: int, same: list[int], ended: list[int]) -> Outco
     """Merges and closes in one transaction, on rows as they are then."""
     user_id = app.user.id
     with app.database.transaction() as tx:
-        locked = {row.id: row for row in memories.lock(tx, user_id, [memory_id, *same, *ended])}
+        locked = {row.id: row for row in comparing.lock(tx, user_id, [memory_id, *same, *ended])}
         memory = locked.get(memory_id)
         if memory is None or memory.state is not MemoryState.ACTIVE:
             return Outcome()
@@ -105,15 +105,15 @@ def _apply(app: App, memory_id: int, same: list[int], ended: list[int]) -> Outco
         older = [row for row in twins if not _is_newer(row, memory)]
         if older:
             kept = min(older, key=lambda row: row.id)
-            memories.merge(tx, user_id, into=kept.id, other=memory)
+            comparing.merge(tx, user_id, into=kept.id, other=memory)
             memories.delete(tx, user_id, [memory_id])
             return Outcome(same_as=memories.get(tx, user_id, kept.id))
         # A newer one that still waits will find this one; one that was compared before this
         # one had its vector will not.
-        waiting = memories.unchecked(tx, user_id, [row.id for row in twins])
+        waiting = comparing.unchecked(tx, user_id, [row.id for row in twins])
         for twin in twins:
             if twin.id not in waiting:
-                memories.merge(tx, user_id, into=memory_id, other=twin)
+                comparing.merge(tx, user_id, into=memory_id, other=twin)
                 memories.delete(tx, user_id, [twin.id])
         closed = []
         at = memory.valid_from_at or memory.created_at
@@ -121,7 +121,7 @@ def _apply(app: App, memory_id: int, same: list[int], ended: list[int]) -> Outco
             row = memories.supersede(tx, user_id, old_id, memory_id, at)
             if row is not None:
                 closed.append(row)
-        memories.checked(tx, user_id, memory_id, WorkState.DONE)
+        comparing.checked(tx, user_id, memory_id, WorkState.DONE)
     return Outcome(closed=tuple(closed))
 
 
@@ -194,12 +194,12 @@ class ChangesJob:
     def pending(self, app: App) -> int:
         """How many memories have a vector and were not compared yet."""
         with app.database.connection() as connection:
-            return memories.count_unchecked(connection, app.user.id)
+            return comparing.count_unchecked(connection, app.user.id)
 
     def run_once(self, app: App, stop: Callable[[], bool]) -> int:
         """Compares one memory; returns 1, or 0 when none waits."""
         with app.database.connection() as connection:
-            waiting = memories.next_unchecked(connection, app.user.id, 1)
+            waiting = comparing.next_unchecked(connection, app.user.id, 1)
         if not waiting or stop():
             return 0
         judge: Judge | None = None
@@ -209,7 +209,7 @@ class ChangesJob:
             log.get("changes").info("compared by rules alone: %s", error.message)
         settle(app, waiting[0], judge)
         with app.database.transaction() as tx:
-            memories.checked(tx, app.user.id, waiting[0], WorkState.DONE)
+            comparing.checked(tx, app.user.id, waiting[0], WorkState.DONE)
         return 1
 
 

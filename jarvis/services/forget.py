@@ -21,7 +21,7 @@ from jarvis.services.compare import same_sense
 from jarvis.services.extraction.checks import content_stems, stem
 from jarvis.services.extraction.clauses import candidates, sentences, words_of
 from jarvis.store import extraction as unread
-from jarvis.store import forgetting, memories
+from jarvis.store import forgetting, memories, tombstones
 from jarvis.types import Memory, MemorySource, Vector
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def forget(app: App, rows: Sequence[Memory], *, with_source: bool = False) -> Fo
         barred = _bar(tx, user_id, saying, counted)
         talks = forgetting.sessions_of(tx, user_id, saying)
         counted |= _rebuild(tx, user_id, talks, facts)
-        counted["tombstones"] = memories.bury(tx, user_id, digests)
+        counted["tombstones"] = tombstones.bury(tx, user_id, digests)
         deleted = memories.delete(tx, user_id, ids)
         counted["memories"] = counted.get("memories", 0) + len(deleted)
         redacted = forgetting.redact(tx, user_id, saying, REDACTION) if with_source else []

@@ -17,7 +17,7 @@ from jarvis.security import secrets
 from jarvis.security.text import clean_line
 from jarvis.services.extraction import lasting
 from jarvis.store import extraction as unread
-from jarvis.store import memories, sessions
+from jarvis.store import memories, sessions, tombstones
 from jarvis.store.memories import NewMemory
 from jarvis.types import (
     Memory,
@@ -120,7 +120,7 @@ def add(app: App, new: Sequence[NewMemory]) -> Report:
     user_id = app.user.id
     with app.database.transaction() as tx:
         for item in new:
-            memories.unbury(tx, user_id, memories.content_hash(item.content))
+            tombstones.unbury(tx, user_id, memories.content_hash(item.content))
             report.added.append(store(tx, user_id, item))
     fresh = [entry.memory for entry in report.added if entry.created]
     if not fresh:
@@ -275,7 +275,7 @@ def edit(
             if changed is None:
                 raise missing([memory_id])
             if content is not None:
-                memories.unbury(tx, user_id, memories.content_hash(content))
+                tombstones.unbury(tx, user_id, memories.content_hash(content))
                 index.remove(tx, "memory", user_id, [memory_id])
                 if changed.state in {MemoryState.ACTIVE, MemoryState.SUPERSEDED}:
                     index.write_terms(tx, "memory", user_id, memory_id, content)
@@ -314,7 +314,7 @@ def accept(app: App, memory_id: int, content: str | None = None) -> Added:
             raise UsageError("a memory needs words", f"jarvis memory review --drop {memory_id}")
         digest = memories.content_hash(text)
         twin = memories.find_by_hash(tx, user_id, digest)
-        memories.unbury(tx, user_id, digest)
+        tombstones.unbury(tx, user_id, digest)
         if twin is not None:
             memories.delete(tx, user_id, [memory_id])
             return Added(twin, False)
@@ -339,7 +339,7 @@ def drop(app: App, memory_id: int) -> Memory:
     user_id = app.user.id
     with app.database.transaction() as tx:
         memory = _held(tx, user_id, memory_id)
-        memories.bury(tx, user_id, [memories.content_hash(memory.content)])
+        tombstones.bury(tx, user_id, [memories.content_hash(memory.content)])
         memories.delete(tx, user_id, [memory_id])
     return memory
 
@@ -361,7 +361,7 @@ def stats(app: App) -> dict[str, Any]:
     user = app.existing_user()
     with app.database.connection() as connection:
         found: dict[str, Any] = dict(memories.counts(connection, user.id))
-        found["forgotten"] = memories.count_tombstones(connection, user.id)
+        found["forgotten"] = tombstones.count_tombstones(connection, user.id)
         found["messages"] = unread.states(connection, user.id)
         found["failures"] = [
             {"message_id": message_id, "error": error}

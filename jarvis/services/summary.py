@@ -126,7 +126,7 @@ def _remember(app: App, over: summaries.Closed, stop: Callable[[], bool]) -> int
     """Makes the SUMMARY memory of a conversation that is over, in place of a former one."""
     from jarvis.retrieval import index
     from jarvis.security import secrets
-    from jarvis.store import memories
+    from jarvis.store import memories, tombstones
 
     model = app.chat_model()
     estimator = app.estimator(model.name)
@@ -152,7 +152,7 @@ def _remember(app: App, over: summaries.Closed, stop: Callable[[], bool]) -> int
             return 1
         if over.title:
             content = f"{over.title}: {content}"
-        if memories.is_buried(tx, user_id, memories.content_hash(content)):
+        if tombstones.is_buried(tx, user_id, memories.content_hash(content)):
             return 1
         former = summaries.former(tx, user_id, over.session_id)
         held = bool(secrets.find(content))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jarvis.errors import UsageError
 from jarvis.security.text import clean_deep, clean_line
 from jarvis.services import memory
-from jarvis.store import memories, transfer
+from jarvis.store import memories, tombstones, transfer
 from jarvis.store.transfer import BadRow, Table
 from jarvis.types import MemorySource, MemoryState, MemoryType, WorkState
 
@@ -148,7 +148,7 @@ def _plain(
         if not clean_line(line):
             continue
         new = memory.describe(line, source=MemorySource.IMPORT)
-        memories.unbury(tx, user_id, memories.content_hash(new.content))
+        tombstones.unbury(tx, user_id, memories.content_hash(new.content))
         added = memory.store(tx, user_id, new)
         _count(result.added if added.created else result.known, "memory")
 
@@ -277,7 +277,7 @@ class _Import:
         row.setdefault("importance", guess.importance)
         row.setdefault("confidence", 1.0)
         if row["state"] == MemoryState.ACTIVE:
-            memories.unbury(self.tx, self.user_id, digest)
+            tombstones.unbury(self.tx, self.user_id, digest)
 
     def _merged(self, row: Mapping[str, Any], old: int) -> bool:
         """Whether the memory is there already, under this id or another."""

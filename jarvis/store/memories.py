@@ -1,4 +1,4 @@
-"""Memories, what was forgotten, and the work that is left to do with messages.
+"""Memories: one fact a row.
 
 Duplicates are impossible by the unique index on the hash of an active memory's content; that
 hash is made in ``content_hash`` and nowhere else. Vectors and terms hang on a memory by a
@@ -8,7 +8,6 @@ cascading key and are written through ``jarvis.retrieval.index``.
 from __future__ import annotations
 
 import hashlib
-import hmac
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,11 +23,12 @@ from jarvis.types import Memory, MemorySource, MemoryState, MemoryType, WorkStat
 
 Sort = Literal["id", "created", "updated", "importance", "confidence", "accessed", "count"]
 
-_COLUMNS = sql.SQL(
+COLUMNS = sql.SQL(
     "id, type, category, subject, content, importance, confidence, state, source, session_id,"
     " message_id, superseded_by, valid_from AS valid_from_at, valid_to AS valid_to_at, created_at,"
     " updated_at, last_accessed_at, access_count, held_reason"
 )
+"""What a memory is made of, in a query."""
 
 
 class SameContent(Exception):
@@ -63,16 +63,18 @@ def content_hash(content: str) -> bytes:
     return hashlib.sha256(unicodedata.normalize("NFC", folded).encode()).digest()
 
 
-def _memory_row(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], Memory]:
+def memory_rows(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], Memory]:
+    """The row factory of a query for ``COLUMNS``."""
     names = [column.name for column in cursor.description or ()]
 
     def make(values: Sequence[Any]) -> Memory:
-        return _memory(dict(zip(names, values, strict=True)))
+        return memory_of(dict(zip(names, values, strict=True)))
 
     return make
 
 
-def _memory(row: dict[str, Any]) -> Memory:
+def memory_of(row: dict[str, Any]) -> Memory:
+    """A memory out of the columns of its row."""
     row["type"] = MemoryType(row["type"])
     row["state"] = MemoryState(row["state"])
     row["source"] = MemorySource(row["source"])
@@ -97,7 +99,7 @@ def add(tx: Connection, user_id: int, new: NewMemory) -> tuple[Memory, bool]:
     existing = find_by_hash(tx, user_id, digest, new.state)
     if existing is not None:
         return existing, False
-    with tx.cursor(row_factory=_memory_row) as cursor:
+    with tx.cursor(row_factory=memory_rows) as cursor:
         created = cursor.execute(
             sql.SQL(
                 "INSERT INTO memories (user_id, id, type, category, subject, content,"
@@ -109,7 +111,7 @@ def add(tx: Connection, user_id: int, new: NewMemory) -> tuple[Memory, bool]:
                 " coalesce(%(created)s, now()), coalesce(%(created)s, now()))"
                 " ON CONFLICT (user_id, content_hash) WHERE state = 'active' DO NOTHING"
                 " RETURNING {}"
-            ).format(_COLUMNS),
+            ).format(COLUMNS),
             {
                 "user": user_id,
                 "type": new.type,
@@ -141,12 +143,12 @@ def find_by_hash(
     connection: Connection, user_id: int, digest: bytes, state: MemoryState = MemoryState.ACTIVE
 ) -> Memory | None:
     """The memory with that content in that state, or None."""
-    with connection.cursor(row_factory=_memory_row) as cursor:
+    with connection.cursor(row_factory=memory_rows) as cursor:
         return cursor.execute(
             sql.SQL(
                 "SELECT {} FROM memories WHERE user_id = %s AND content_hash = %s AND state = %s"
                 " ORDER BY id LIMIT 1"
-            ).format(_COLUMNS),
+            ).format(COLUMNS),
             (user_id, digest, state),
         ).fetchone()
 
@@ -159,11 +161,11 @@ def get(connection: Connection, user_id: int, memory_id: int) -> Memory | None:
 
 def get_many(connection: Connection, user_id: int, ids: Sequence[int]) -> list[Memory]:
     """The memories of these ids that exist, by id."""
-    with connection.cursor(row_factory=_memory_row) as cursor:
+    with connection.cursor(row_factory=memory_rows) as cursor:
         return cursor.execute(
             sql.SQL(
                 "SELECT {} FROM memories WHERE user_id = %s AND id = ANY(%s) ORDER BY id"
-            ).format(_COLUMNS),
+            ).format(COLUMNS),
             (user_id, list(ids)),
         ).fetchall()
 
@@ -227,10 +229,8 @@ def select(
         "  (coalesce(valid_from, created_at) <= %(at)s"
         "   AND (valid_to IS NULL OR valid_to > %(at)s)))"
         ") AS m ORDER BY place {direction} LIMIT %(limit)s OFFSET %(offset)s"
-    ).format(
-        columns=_COLUMNS, order=order, direction=sql.SQL("DESC") if reverse else sql.SQL("ASC")
-    )
-    with connection.cursor(row_factory=_memory_row) as cursor:
+    ).format(columns=COLUMNS, order=order, direction=sql.SQL("DESC") if reverse else sql.SQL("ASC"))
+    with connection.cursor(row_factory=memory_rows) as cursor:
         return cursor.execute(
             query,
             {
@@ -253,35 +253,35 @@ def select(
 
 def most_important(connection: Connection, user_id: int, limit: int) -> list[Memory]:
     """The active memories that matter most: the fallback when nothing was found."""
-    with connection.cursor(row_factory=_memory_row) as cursor:
+    with connection.cursor(row_factory=memory_rows) as cursor:
         return cursor.execute(
             sql.SQL(
                 "SELECT {} FROM memories WHERE user_id = %s AND state = 'active'"
                 " AND type <> 'SUMMARY' ORDER BY importance DESC, id LIMIT %s"
-            ).format(_COLUMNS),
+            ).format(COLUMNS),
             (user_id, limit),
         ).fetchall()
 
 
 def of_message(connection: Connection, user_id: int, message_id: int) -> list[Memory]:
     """What was taken from a message, in any state."""
-    with connection.cursor(row_factory=_memory_row) as cursor:
+    with connection.cursor(row_factory=memory_rows) as cursor:
         return cursor.execute(
             sql.SQL(
                 "SELECT {} FROM memories WHERE user_id = %s AND message_id = %s ORDER BY id"
-            ).format(_COLUMNS),
+            ).format(COLUMNS),
             (user_id, message_id),
         ).fetchall()
 
 
 def with_text(connection: Connection, user_id: int, needle: str) -> list[Memory]:
     """Memories of any state whose content holds ``needle``, whatever its case."""
-    with connection.cursor(row_factory=_memory_row) as cursor:
+    with connection.cursor(row_factory=memory_rows) as cursor:
         return cursor.execute(
             sql.SQL(
                 "SELECT {} FROM memories WHERE user_id = %s"
                 " AND strpos(lower(content), lower(%s)) > 0 ORDER BY id"
-            ).format(_COLUMNS),
+            ).format(COLUMNS),
             (user_id, needle),
         ).fetchall()
 
@@ -308,7 +308,7 @@ def update(
     Raises:
         SameContent: another active memory has that content. The transaction is over then.
     """
-    with tx.cursor(row_factory=_memory_row) as cursor, _translated():
+    with tx.cursor(row_factory=memory_rows) as cursor, _translated():
         return cursor.execute(
             sql.SQL(
                 "UPDATE memories SET"
@@ -326,7 +326,7 @@ def update(
                 " valid_from = coalesce(%(from)s, valid_from),"
                 " valid_to = coalesce(%(to)s, valid_to), updated_at = now()"
                 " WHERE user_id = %(user)s AND id = %(id)s RETURNING {}"
-            ).format(_COLUMNS),
+            ).format(COLUMNS),
             {
                 "user": user_id,
                 "id": memory_id,
@@ -354,7 +354,7 @@ def supersede(
     Returns:
         The closed memory; None when it is not there or not active any more.
     """
-    with tx.cursor(row_factory=_memory_row) as cursor:
+    with tx.cursor(row_factory=memory_rows) as cursor:
         return cursor.execute(
             sql.SQL(
                 "UPDATE memories SET state = 'superseded', superseded_by = %s,"
@@ -362,14 +362,14 @@ def supersede(
                 "  coalesce(valid_from, created_at)),"
                 " updated_at = now()"
                 " WHERE user_id = %s AND id = %s AND state = 'active' RETURNING {}"
-            ).format(_COLUMNS),
+            ).format(COLUMNS),
             (new_id, at, at, user_id, old_id),
         ).fetchone()
 
 
 def history(connection: Connection, user_id: int, memory_id: int) -> list[Memory]:
     """The memory with all that it took the place of and all that took its place, oldest first."""
-    with connection.cursor(row_factory=_memory_row) as cursor:
+    with connection.cursor(row_factory=memory_rows) as cursor:
         return cursor.execute(
             sql.SQL(
                 "WITH RECURSIVE chain (id) AS ("
@@ -381,7 +381,7 @@ def history(connection: Connection, user_id: int, memory_id: int) -> list[Memory
                 " SELECT {} FROM memories WHERE user_id = %(user)s"
                 " AND id IN (SELECT id FROM chain)"
                 " ORDER BY coalesce(valid_from, created_at), id"
-            ).format(_COLUMNS),
+            ).format(COLUMNS),
             {"user": user_id, "id": memory_id},
         ).fetchall()
 
@@ -426,161 +426,3 @@ def counts(connection: Connection, user_id: int) -> dict[str, dict[str, int]]:
         ).fetchall()
         found[name] = {row[0]: row[1] for row in rows}
     return found
-
-
-# --- what was forgotten ------------------------------------------------------------------------
-
-
-def _tombstone(tx: Connection, user_id: int, digest: bytes) -> bytes:
-    row = tx.execute("SELECT tombstone_key FROM users WHERE user_id = %s", (user_id,)).fetchone()
-    assert row is not None  # noqa: S101 -- a user whose rows are used exists
-    return hmac.digest(row[0], digest, "sha256")
-
-
-def bury(tx: Connection, user_id: int, digests: Iterable[bytes]) -> int:
-    """Leaves tombstones; returns how many are new."""
-    hashes = [_tombstone(tx, user_id, digest) for digest in sorted(set(digests))]
-    return tx.execute(
-        "INSERT INTO tombstones (user_id, hash) SELECT %s, unnest(%s::bytea[])"
-        " ON CONFLICT DO NOTHING",
-        (user_id, hashes),
-    ).rowcount
-
-
-def is_buried(tx: Connection, user_id: int, digest: bytes) -> bool:
-    """Whether a memory with that content was forgotten."""
-    return (
-        tx.execute(
-            "SELECT 1 FROM tombstones WHERE user_id = %s AND hash = %s",
-            (user_id, _tombstone(tx, user_id, digest)),
-        ).fetchone()
-        is not None
-    )
-
-
-def unbury(tx: Connection, user_id: int, digest: bytes) -> None:
-    """Takes the tombstone away: the user wants the fact back."""
-    tx.execute(
-        "DELETE FROM tombstones WHERE user_id = %s AND hash = %s",
-        (user_id, _tombstone(tx, user_id, digest)),
-    )
-
-
-def count_tombstones(connection: Connection, user_id: int) -> int:
-    """How many facts were forgotten for good."""
-    row = connection.execute(
-        "SELECT count(*) FROM tombstones WHERE user_id = %s", (user_id,)
-    ).fetchone()
-    return int(row[0]) if row else 0
-
-
-# --- near duplicates and changes ---------------------------------------------------------------
-
-
-def neighbours(
-    connection: Connection,
-    user_id: int,
-    memory_id: int,
-    model_id: int,
-    *,
-    limit: int,
-    min_cosine: float,
-) -> list[tuple[Memory, float]]:
-    """The active memories whose vectors are nearest to that of a memory, with the cosine.
-
-    Exact, nearest first. Empty when the memory has no vector of that model.
-    """
-    with connection.cursor() as cursor:
-        rows = cursor.execute(
-            sql.SQL(
-                "SELECT {}, cosine FROM memories JOIN ("
-                " SELECT v.memory_id, 1 - (v.embedding <=> q.embedding) AS cosine"
-                " FROM memory_vectors q JOIN memory_vectors v ON v.user_id = q.user_id"
-                "  AND v.model_id = q.model_id AND v.memory_id <> q.memory_id"
-                " JOIN memories o ON o.user_id = v.user_id AND o.id = v.memory_id"
-                "  AND o.state = 'active'"
-                " WHERE q.user_id = %(user)s AND q.memory_id = %(id)s AND q.model_id = %(model)s"
-                "  AND q.embedding IS NOT NULL AND v.embedding IS NOT NULL"
-                " ORDER BY v.embedding <=> q.embedding, v.memory_id LIMIT %(limit)s"
-                ") AS near ON memories.id = near.memory_id"
-                " WHERE memories.user_id = %(user)s AND cosine >= %(least)s"
-                " ORDER BY cosine DESC, id"
-            ).format(_COLUMNS),
-            {
-                "user": user_id,
-                "id": memory_id,
-                "model": model_id,
-                "limit": limit,
-                "least": min_cosine,
-            },
-        ).fetchall()
-        names = [column.name for column in cursor.description or ()][:-1]
-    return [(_memory(dict(zip(names, row[:-1], strict=True))), float(row[-1])) for row in rows]
-
-
-def lock(tx: Connection, user_id: int, ids: Sequence[int]) -> list[Memory]:
-    """Locks memories against change, always in the same order; returns those that exist."""
-    with tx.cursor(row_factory=_memory_row) as cursor:
-        return cursor.execute(
-            sql.SQL(
-                "SELECT {} FROM memories WHERE user_id = %s AND id = ANY(%s) ORDER BY id FOR UPDATE"
-            ).format(_COLUMNS),
-            (user_id, sorted(ids)),
-        ).fetchall()
-
-
-def merge(tx: Connection, user_id: int, *, into: int, other: Memory) -> None:
-    """Gives a memory what its duplicate knew better; the duplicate is the caller's to delete."""
-    tx.execute(
-        "UPDATE memories SET importance = greatest(importance, %s),"
-        " confidence = greatest(confidence, %s), valid_from = coalesce(valid_from, %s),"
-        " category = CASE WHEN category = '' THEN %s ELSE category END, updated_at = now()"
-        " WHERE user_id = %s AND id = %s",
-        (
-            other.importance,
-            other.confidence,
-            other.valid_from_at,
-            other.category,
-            user_id,
-            into,
-        ),
-    )
-    tx.execute(
-        "UPDATE memories SET superseded_by = %s WHERE user_id = %s AND superseded_by = %s",
-        (into, user_id, other.id),
-    )
-
-
-def checked(tx: Connection, user_id: int, memory_id: int, state: WorkState) -> None:
-    """Notes that a memory was compared with the others."""
-    tx.execute(
-        "UPDATE memories SET check_state = %s WHERE user_id = %s AND id = %s"
-        " AND check_state = 'pending'",
-        (state, user_id, memory_id),
-    )
-
-
-def unchecked(tx: Connection, user_id: int, ids: Sequence[int]) -> set[int]:
-    """Those of the ids that were not compared yet."""
-    rows = tx.execute(
-        "SELECT id FROM memories WHERE user_id = %s AND id = ANY(%s) AND check_state = 'pending'",
-        (user_id, list(ids)),
-    ).fetchall()
-    return {row[0] for row in rows}
-
-
-def next_unchecked(connection: Connection, user_id: int, limit: int) -> list[int]:
-    """Memories with a vector that were not compared yet, oldest first."""
-    rows = connection.execute(
-        "SELECT m.id FROM memories m WHERE m.user_id = %s AND m.check_state = 'pending'"
-        " AND m.state = 'active' AND EXISTS (SELECT 1 FROM memory_vectors v"
-        "  WHERE v.user_id = m.user_id AND v.memory_id = m.id AND v.embedding IS NOT NULL)"
-        " ORDER BY m.id LIMIT %s",
-        (user_id, limit),
-    ).fetchall()
-    return [row[0] for row in rows]
-
-
-def count_unchecked(connection: Connection, user_id: int) -> int:
-    """How many memories with a vector were not compared yet."""
-    return len(next_unchecked(connection, user_id, 1000))

@@ -18,7 +18,7 @@ from jarvis.errors import ModelUnavailable, UsageError
 from jarvis.retrieval import Query, index
 from jarvis.services import forget, memory, transfer
 from jarvis.services.app import App
-from jarvis.store import memories, sessions, users
+from jarvis.store import memories, sessions, tombstones, users
 from jarvis.types import Memory, MemoryState, Role
 from tests.conftest import Cli
 
@@ -144,7 +144,7 @@ def test_everything_comes_back(rules: App, database_name: str) -> None:
     query = Query("Oslo", None, datetime.now(UTC))
     assert len(rules.retriever.turns(rules.user.id, query, None, limit=5, gate=False)) == 1
     with rules.database.transaction() as tx:
-        assert memories.is_buried(tx, rules.user.id, memories.content_hash("User keeps newts"))
+        assert tombstones.is_buried(tx, rules.user.id, memories.content_hash("User keeps newts"))
 
 
 def test_plain_text_is_one_fact_a_line(rules: App) -> None:

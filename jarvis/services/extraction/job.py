@@ -19,7 +19,7 @@ from jarvis.services.extraction import prompt, reading
 from jarvis.services.extraction.parse import UnreadableReply, parse_reply
 from jarvis.services.extraction.reading import Fact
 from jarvis.store import extraction as unread
-from jarvis.store import memories
+from jarvis.store import memories, tombstones
 from jarvis.store.extraction import Unread
 from jarvis.store.memories import NewMemory
 from jarvis.types import Memory, MemorySource, MemoryState, WorkState
@@ -207,7 +207,7 @@ def _store_fact(
     if held.startswith("looks like a secret") and not hold:
         held = ""
     digest = memories.content_hash(fact.text)
-    if memories.is_buried(tx, user_id, digest):
+    if tombstones.is_buried(tx, user_id, digest):
         return None
     if held and memories.find_by_hash(tx, user_id, digest) is not None:
         return None  # the user has it as an active memory already
