@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json as json_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,6 +44,9 @@ def ask(
     think: Annotated[
         bool, typer.Option("--think", help="Show a thinking model's thoughts.")
     ] = False,
+    split: Annotated[
+        bool, typer.Option("--split", help="Read a message that is too long in several turns.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the prompt and its token counts, send nothing.")
     ] = False,
@@ -76,7 +80,11 @@ def ask(
     if dry_run:
         _print_prompt(state.app.assistant.dry_run(request), explain=explain, json=json)
         return
-    result = run_turn(state, request, live=not json)
+    result = (
+        run_parts(state, request, live=not json)
+        if split
+        else run_turn(state, request, live=not json)
+    )
     if json:
         output.emit_object(records.answer_record(result, explain=explain), json=True)
     elif explain:
@@ -98,6 +106,22 @@ def question(words: list[str]) -> tuple[str, str]:
     if not text:
         raise UsageError("there is no question", 'jarvis ask "…", or pipe one in')
     return text, asked or piped
+
+
+def run_parts(state: State, request: TurnRequest, *, live: bool) -> TurnResult:
+    """Runs a message in as many turns of one session as it needs; returns the last result."""
+    from jarvis.services import long_message
+    from jarvis.services.prompt import PastTurn
+
+    turns = long_message.parts(state.app, request)
+    history = list(request.history)
+    result = run_turn(state, turns[0], live=live)
+    for number, turn in enumerate(turns[1:], 2):
+        output.note(f"part {number} of {len(turns)}")
+        history.append(PastTurn(turns[number - 2].text, result.answer))
+        following = dataclasses.replace(turn, session_id=result.session_id, history=tuple(history))
+        result = run_turn(state, following, live=live)
+    return result
 
 
 def run_turn(state: State, request: TurnRequest, *, live: bool) -> TurnResult:

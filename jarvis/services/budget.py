@@ -91,8 +91,8 @@ class MessageTooLong(UsageError):
         self.parts = math.ceil(tokens / max(limit, 1))
         super().__init__(
             f"the message has about {tokens:,} tokens; this model reads {limit:,} at once",
-            f"shorten it, split it into {self.parts} parts, add it with `jarvis doc ingest`,"
-            " or raise chat.num_ctx",
+            f"shorten it, read it in {self.parts} or more parts with `jarvis ask --split`, add it"
+            " with `jarvis doc ingest`, or raise chat.num_ctx",
         )
 
 
@@ -241,6 +241,8 @@ def fit(
     whole_facts, pool = _lend(facts, whole_facts, pool, whole=True)
     kept_documents, pool = _lend(documents, kept_documents, pool, whole=False)
     kept_turns, pool = _lend(turns, kept_turns, pool, whole=False)
+    if start and not summary:
+        notes.append(f"the oldest {start} turn(s) do not fit and have no summary yet")
     dropped = sum(1 for kept in (*whole_facts, *kept_documents, *kept_turns) if kept == 0)
     if dropped:
         notes.append(f"{dropped} found item(s) left out: the prompt's budget is {limit:,} tokens")

@@ -133,7 +133,16 @@ def test_an_overlong_message_is_refused_with_numbers() -> None:
     assert caught.value.tokens == 9000
     assert caught.value.limit < 7168
     assert "9,000" in caught.value.message
-    assert f"{caught.value.parts} parts" in caught.value.hint
+    assert f"{caught.value.parts} or more parts" in caught.value.hint
+
+
+def test_history_that_falls_out_without_a_summary_is_said() -> None:
+    def notes(summary: int) -> str:
+        made = fit(budget(), persona=100, question=20, summary=summary, history=[300] * 50)
+        return " ".join(made.notes)
+
+    assert "no summary yet" in notes(0)
+    assert "no summary yet" not in notes(40)
 
 
 def test_a_message_within_the_window_is_read_whole_and_its_price_said() -> None:
