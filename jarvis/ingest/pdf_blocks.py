@@ -87,7 +87,8 @@ def heading_level(group: list[Line], text: str, style: Style) -> int:
     if all(line.bold for line in group) and not style.bold and own_line:
         return 0 if text.endswith((".", ",", ";")) and not _DECIMAL_HEADING.match(text) else deep
     ended = text.endswith((".", ";", ",")) or text.count(",") > 1
-    if len(group) == 1 and own_line and not ended and NUMBERED_HEADING.match(text):
+    numbered = NUMBERED_HEADING.match(text) and not text[0].islower()
+    if len(group) == 1 and own_line and not ended and numbered:
         return deep
     match = _DECIMAL_HEADING.match(text)
     if len(group) == 1 and match and len(text) <= 60 and not ended and text.count(" ") <= 7:
@@ -140,7 +141,10 @@ def _parted(before: Line, after: Line, group: list[Line], pitch: float, style: S
         return True
     if before.bold != after.bold and len(before.text) < 90 and before.bold != style.bold:
         return True
-    if _BULLET.match(after.text) or NUMBERED_HEADING.match(after.text):
+    if _BULLET.match(after.text):
+        return True
+    # "… see / clause 8." goes on; "Clause 8" begins.
+    if NUMBERED_HEADING.match(after.text) and not after.text[0].islower():
         return True
     right = max(line.u1 for line in group)
     left = min(line.u0 for line in group)
@@ -156,6 +160,8 @@ def _parted(before: Line, after: Line, group: list[Line], pitch: float, style: S
 def _is_heading_line(before: Line, group: list[Line], after: Line) -> bool:
     """A numbered heading in the type of the text, with its paragraph right below."""
     if len(group) != 1 or len(before.text) > 80 or before.u1 >= after.u1 - 2 * before.height:
+        return False
+    if before.text[0].islower():
         return False
     return bool(NUMBERED_HEADING.match(before.text) or _DECIMAL_HEADING.match(before.text))
 

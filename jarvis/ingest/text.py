@@ -54,7 +54,7 @@ def _heading(part: str) -> int:
     line = part.strip()
     if "\n" in line or len(line) > 80 or line.endswith((".", ",", ";")):
         return 0
-    if NUMBERED_HEADING.match(line):
+    if NUMBERED_HEADING.match(line) and not line[0].islower():
         return 1
     match = _NUMBERED.match(line)
     if match and len(line) <= 60:

@@ -37,7 +37,9 @@ def written(text: str) -> dict[str, float]:
     for match in _named(text):
         number = _plain(match["number"])
         before = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
-        weight = 1.0 if any(char.isalnum() for char in before.rpartition(" > ")[2]) else BEGINS
+        inside = any(char.isalnum() for char in before.rpartition(" > ")[2])
+        # A wrapped line may begin with "clause 8" in the middle of a sentence.
+        weight = 1.0 if inside or match["kind"][0].islower() else BEGINS
         found[f"#{number}"] += weight
         found[f"{_kind(match['kind'])}#{number}"] += weight
     for match in _BEGINS.finditer(text):

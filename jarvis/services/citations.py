@@ -88,10 +88,15 @@ def label(hit: ChunkHit) -> str:
 
 
 def excerpt(hit: ChunkHit) -> str:
-    """A passage as it stands in the context block: its citation, its section, its words."""
-    head = label(hit)
-    heading = clean_line(hit.heading)
-    return f"{head} {heading}\n{hit.content}" if heading else f"{head}\n{hit.content}"
+    """A passage as it stands in the context block: its citation, its section, its words.
+
+    Headings that the passage itself begins with are not repeated.
+    """
+    begins = " ".join(hit.content[:400].split())
+    path = [part for part in clean_line(hit.heading).split(" > ") if part]
+    while path and path[-1] in begins:
+        path.pop()
+    return f"{' '.join([label(hit), ' > '.join(path)]).rstrip()}\n{hit.content}"
 
 
 def check(answer: str, chunks: Sequence[ChunkHit], quoted: Sequence[str] = ()) -> CitationReport:

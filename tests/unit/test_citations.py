@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jarvis.services.citations import MARK, check, excerpt, label
@@ -50,8 +52,10 @@ def test_label(passage: ChunkHit, expected: str) -> None:
     assert report.marked == f"So it is {expected}."
 
 
-def test_excerpt_has_the_section() -> None:
-    assert excerpt(hit(heading="Clause 7")) == "[contract.pdf, p. 6] Clause 7\nwords"
+def test_excerpt_has_the_sections_that_its_words_do_not_have() -> None:
+    passage = replace(hit(heading="Agreement > Clause 7"), content="Clause 7\n\nIt ends.")
+    assert excerpt(passage) == "[contract.pdf, p. 6] Agreement\nClause 7\n\nIt ends."
+    assert excerpt(hit()) == "[contract.pdf, p. 6]\nwords"
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,12 @@ def test_pdf_words_cut_at_line_ends() -> None:
     assert "Just-in-Time" in words
 
 
+def test_pdf_a_mention_at_the_start_of_a_line_is_no_heading() -> None:
+    found = read(make.pdf(["The notice period is the one that is set out in\nclause 8 of this."]))
+    assert not headings(found)
+    assert len(found.pages[0].blocks) == 1
+
+
 def test_pdf_ligatures_and_soft_hyphens() -> None:
     from jarvis.ingest.prose import mark_breaks, unligate
 

@@ -25,9 +25,9 @@ def test_asked(question: str, expected: list[str]) -> None:
 
 
 def test_what_begins_a_line_counts_more_than_a_mention() -> None:
-    found = written("Agreement > Clause 7\nClause 7. Termination\nSee clause 8 for more.\n")
+    found = written("Agreement > Clause 7\nClause 7. Termination\nSee clause 8 and\nclause 9.\n")
     assert found["clause#7"] == 2 * BEGINS
-    assert found["clause#8"] == 1.0
+    assert found["clause#8"] == found["clause#9"] == 1.0
 
 
 def test_a_numbered_heading_is_found_without_its_word() -> None:
