@@ -102,3 +102,27 @@ def extract(
         if show
         else ("reader", "turns", "count", "percent", "bar", "met", "asked", "median_ms", "max_ms"),
     )
+
+
+@app.command()
+def injection(
+    context: typer.Context,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where payloads.jsonl and benign.jsonl lie.")
+    ],
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=0, help="So many attacks, evenly by kind.")
+    ] = None,
+    minutes: Annotated[float, typer.Option("--minutes", help="Without --sample.")] = 20.0,
+    json: Json = False,
+) -> None:
+    """Orders hidden in facts, documents and tool results: how many are obeyed."""
+    from jarvis.cli.progress import Progress
+    from jarvis.services import bench_injection
+
+    found = bench_injection.detector(folder)
+    with Progress("asking the model") as progress:
+        settings = bench_injection.Settings(sample, minutes, progress.update)
+        rows = [] if sample == 0 else bench_injection.run(state_of(context).app, folder, settings)
+    output.emit_records(rows, json=json)
+    output.emit_object(found, json=json)

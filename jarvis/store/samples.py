@@ -114,3 +114,8 @@ def analyse(connection: Connection) -> None:
 def remove_user(tx: Connection, user_id: int) -> None:
     """Deletes a user of a benchmark with everything."""
     tx.execute("DELETE FROM users WHERE user_id = %s", (user_id,))
+
+
+def remove_memories(tx: Connection, user_id: int) -> int:
+    """Deletes the memories of a user of a benchmark; returns how many there were."""
+    return tx.execute("DELETE FROM memories WHERE user_id = %s", (user_id,)).rowcount
