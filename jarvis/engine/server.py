@@ -97,8 +97,11 @@ class _Server:
             ) from None
         try:
             self._sweep_runtime()
-            self._listen(host, port)
-            self._record(host, port)
+            if host:
+                self._listen_on_tcp(host, port)
+            # Before the socket: whoever finds that answering may read the record.
+            self._record(host)
+            self._listen()
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self.request_stop())
             signal.signal(signal.SIGPIPE, signal.SIG_IGN)
@@ -120,9 +123,7 @@ class _Server:
         for stale in self.paths.engine_runtime.glob("*.sock"):
             stale.unlink(missing_ok=True)
 
-    def _listen(self, host: str, port: int) -> None:
-        if host:
-            self._listen_on_tcp(host, port)
+    def _listen(self) -> None:
         path = launcher.socket_path(self.paths)
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         bound.bind(os.fspath(path))
@@ -147,7 +148,7 @@ class _Server:
             log.warning("%s is not this machine alone: whoever reaches it can use the models", host)
         self.listeners.append(Listener(bound, self.engine.handle, origins))
 
-    def _record(self, host: str, port: int) -> None:
+    def _record(self, host: str) -> None:
         address = ""
         if host:
             bound = self.listeners[0].socket.getsockname()

@@ -39,7 +39,9 @@ class Served:
     @property
     def pid(self) -> int:
         """The engine's process."""
-        return launcher.status(self.paths).pid
+        pid = launcher.status(self.paths).pid
+        assert pid > 0
+        return pid
 
     def post(self, path: str, body: dict[str, Any], **more: Any) -> httpx.Response:
         """One POST."""
@@ -95,12 +97,18 @@ def client(socket: Path) -> httpx.Client:
     return httpx.Client(transport=transport, base_url="http://localhost", timeout=60)
 
 
+def environment(paths: Paths) -> dict[str, str]:
+    """The variables of a process in this home."""
+    home = str(paths.data.parent)
+    return {**os.environ, "JARVIS_HOME": home, "JARVIS_MODELS": str(paths.models)}
+
+
 @contextmanager
-def on_tcp(paths: Paths, **environment: str) -> Iterator[str]:
+def on_tcp(paths: Paths, **variables: str) -> Iterator[str]:
     """``serve --host 127.0.0.1`` as a process; yields its address."""
     process = subprocess.Popen(
         [sys.executable, "-m", "jarvis.engine", "serve", "--host", "127.0.0.1", "--port", "0"],
-        env={**os.environ, "JARVIS_HOME": str(paths.data.parent), **environment},
+        env={**environment(paths), **variables},
         stderr=subprocess.DEVNULL,
     )
     try:

@@ -25,6 +25,7 @@ from jarvis.engine import launcher, store
 from jarvis.paths import Paths
 from tests import tiny_model
 from tests.integration import engine_server
+from tests.integration.engine_server import Served
 
 LONG = {"num_predict": 100_000, "num_ctx": 32_768}
 """More than any test waits for."""
@@ -42,7 +43,7 @@ def test_many_commands_at_once_start_one_engine(home: Paths) -> None:
         "paths = Paths.from_environment(); launcher.ensure_running(paths);"
         "print(launcher.status(paths).pid)"
     )
-    environment = {**os.environ, "JARVIS_HOME": str(home.data.parent)}
+    environment = engine_server.environment(home)
 
     def one(_: int) -> str:
         return subprocess.run(
@@ -65,7 +66,7 @@ def test_a_second_engine_of_the_same_folder_is_refused(home: Paths) -> None:
     with engine_server.served(home):
         second = subprocess.run(
             [sys.executable, "-m", "jarvis.engine", "serve"],
-            env={**os.environ, "JARVIS_HOME": str(home.data.parent)},
+            env=engine_server.environment(home),
             capture_output=True, text=True, timeout=30, check=False,
         )  # fmt: skip
     assert second.returncode == 1
@@ -212,28 +213,27 @@ def test_a_client_that_leaves_stops_the_work(home: Paths, when: str) -> None:
 
 def test_a_chat_comes_before_background_work(home: Paths) -> None:
     with engine_server.served(home) as served:
-        served.chat()
+        served.chat(options={"num_ctx": LONG["num_ctx"]})
         header = {"X-Jarvis-Background": "1"}
         body = {"model": "tiny", "prompt": "x", "options": LONG, "stream": False}
         with ThreadPoolExecutor(2) as pool:
             whole = pool.submit(served.post, "/api/generate", body, headers=header)
-            time.sleep(0.5)
+            engine_server.wait_for(lambda: _requests(served))
             served.chat()
             assert whole.result(30).status_code == 503
             assert "preempted" in whole.result().json()["error"]
-            stream = pool.submit(
-                served.lines, "/api/generate", {**body, "stream": True}, headers=header
-            )
-            time.sleep(0.5)
-            served.chat()
-            assert "preempted" in stream.result(30)[-1]["error"]
-            foreground = pool.submit(served.chat, options={"num_predict": 2000})
-            time.sleep(0.2)
-            later = served.post(
-                "/api/generate", {**body, "options": {"num_predict": 1}}, headers=header
-            )
-            assert later.status_code == 200
+            foreground = pool.submit(served.chat, options={"num_predict": 1000})
+            engine_server.wait_for(lambda: _requests(served))
+            short = {**body, "options": {"num_predict": 1}}
+            assert served.post("/api/generate", short, headers=header).status_code == 200
             assert foreground.done()
+        streamed = {**body, "stream": True}
+        with served.client.stream("POST", "/api/generate", json=streamed, headers=header) as begun:
+            lines = begun.iter_lines()
+            next(lines)
+            served.chat()
+            *_, last = lines
+        assert "preempted" in json.loads(last)["error"]
 
 
 def test_a_background_request_in_between_does_not_cost_the_prompt_cache(home: Paths) -> None:
@@ -264,10 +264,10 @@ def test_damaged_model_files_cost_one_error(home: Paths) -> None:
         "text": b"#!/bin/sh\n" * 1000,
     }
     for number in range(12):
-        content = bytearray(source)
+        flipped = bytearray(source)
         for _ in range(8):
-            content[random.randrange(24, 12_000)] = random.randrange(256)
-        damaged[f"flipped-{number}"] = bytes(content)
+            flipped[random.randrange(24, 12_000)] = random.randrange(256)
+        damaged[f"flipped-{number}"] = bytes(flipped)
     for name, content in damaged.items():
         file = store.partial_folder(home) / f"{name}.gguf"
         file.write_bytes(content)
@@ -333,6 +333,11 @@ def _config(**engine: Any) -> Any:
     from jarvis.config import Config, EngineSettings
 
     return Config(engine=EngineSettings(**engine))
+
+
+def _requests(served: Served) -> int:
+    """How many requests use a model now."""
+    return sum(each["requests"] for each in served.client.get("/api/ps").json()["models"])
 
 
 def _lives(pid: int) -> bool:
