@@ -8,6 +8,7 @@ tokens per character, and every finished answer corrects the weights by what the
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -45,6 +46,7 @@ _PIECES = re.compile(
 )
 _BOUND = 4.0
 """A weight never moves further from its prior than this factor, whatever a server reports."""
+_KEPT_CHARACTERS = 4000
 _MIN_READ = 64
 """Fewer evaluated tokens say nothing about reading speed: the fixed costs dominate."""
 _SENTENCE_END = re.compile(r"(?:[.!?…]['\")\]]*\s|[。！？]|\n)")
@@ -205,8 +207,18 @@ class TokenEstimator:
                 raise
 
 
-def tally(text: str) -> dict[str, float]:
+def tally(text: str) -> Mapping[str, float]:
     """Counts the characters of each class in ``text`` (runs, for ``gap``)."""
+    # A conversation counts the same turns again and again.
+    return _tally_kept(text) if len(text) <= _KEPT_CHARACTERS else _tally(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _tally_kept(text: str) -> Mapping[str, float]:
+    return _tally(text)
+
+
+def _tally(text: str) -> Mapping[str, float]:
     counts: dict[str, float] = {}
     for match in _PIECES.finditer(text):
         name = match.lastgroup
@@ -227,7 +239,7 @@ def _tally_request(
         for call in message.tool_calls
     ]
     texts += [json.dumps(tool, ensure_ascii=False) for tool in tools]
-    counts = tally("\n".join(texts)) if texts else {}
+    counts = dict(_tally("\n".join(texts))) if texts else {}
     counts["message"] = float(len(messages) + 1 + (1 if tools else 0))
     return counts
 

@@ -5,6 +5,7 @@ The tools package imports no service; here the services are put behind the ports
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -87,10 +88,17 @@ def policy(app: App, asker: Asker | None = None) -> Policy:
 
 
 def registry(app: App) -> Registry:
-    """Every tool there is."""
+    """Every tool there is; loaded again when a file of the user's tools has changed."""
+    folder = app.paths.user_tools
+    files = sorted(folder.glob("*.py")) if folder.is_dir() else []
+    return _load(folder, tuple((path.name, path.stat().st_mtime_ns) for path in files))
+
+
+@functools.lru_cache(maxsize=4)
+def _load(folder: Path, _stamp: tuple[tuple[str, int], ...]) -> Registry:
     from jarvis.tools.registry import Registry
 
-    return Registry.load(app.paths.user_tools)
+    return Registry.load(folder)
 
 
 def rows(app: App) -> tuple[list[ToolRow], list[str]]:
