@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 from jarvis.errors import JarvisError, UsageError
 from jarvis.services.extraction import checks, reading
-from jarvis.services.extraction.clauses import MAX_WORDS, sentences, words_of
+from jarvis.services.extraction.cutting import sentences, words_of
 from jarvis.services.extraction.job import ask_model
 from jarvis.services.extraction.parse import UnreadableReply
+from jarvis.services.extraction.rewriting import MAX_WORDS
 
 if TYPE_CHECKING:
     from jarvis.services.app import App

@@ -18,7 +18,7 @@ from enum import Enum
 from functools import lru_cache
 
 from jarvis.services.extraction.checks import stem
-from jarvis.services.extraction.clauses import words_of
+from jarvis.services.extraction.cutting import words_of
 
 
 class Relation(Enum):

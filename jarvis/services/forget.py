@@ -19,7 +19,8 @@ from jarvis.errors import JarvisError, UsageError
 from jarvis.services import completions, memory
 from jarvis.services.compare import same_sense
 from jarvis.services.extraction.checks import content_stems, stem
-from jarvis.services.extraction.clauses import candidates, sentences, words_of
+from jarvis.services.extraction.clauses import candidates
+from jarvis.services.extraction.cutting import sentences, words_of
 from jarvis.store import extraction as unread
 from jarvis.store import forgetting, memories, tombstones
 from jarvis.types import Memory, MemorySource, Vector

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jarvis.services.extraction import lasting
-from jarvis.services.extraction.clauses import MAX_WORDS, candidates, third_person, words_of
+from jarvis.services.extraction.clauses import candidates
+from jarvis.services.extraction.cutting import words_of
 from jarvis.services.extraction.lasting import Verdict
+from jarvis.services.extraction.rewriting import MAX_WORDS, third_person
 from jarvis.types import MemoryType
 
 

@@ -118,6 +118,9 @@ def test_what_the_message_says_passes(fact: str, message: str) -> None:
         ("User " + "very " * 12 + "tired", "I am very tired", "length"),
         ("User owns a kayak. It is red", "I own a kayak. It is red", "third person"),
         ("User lives in Bern", "My friend lives in Bern, she said", ""),
+        ("User agent is a tool", "the agent is a tool . I sleep", "no sentence"),
+        ("User owns a barn", "my friend sings . a barn owns a cat", "not about the writer"),
+        ("User visits the coast", "I hope you visit the coast", "not in the message"),
     ],
 )
 def test_what_it_does_not_say_is_refused(fact: str, message: str, why: str) -> None:

@@ -13,7 +13,8 @@ from functools import cache
 from typing import Any
 
 from jarvis.services.extraction import words as w
-from jarvis.services.extraction.clauses import MAX_WORDS, sentences, unquoted, words_of
+from jarvis.services.extraction.cutting import sentences, unquoted, words_of
+from jarvis.services.extraction.rewriting import MAX_WORDS
 
 _NUMBER_WORDS = {
     word: str(number)
@@ -54,6 +55,41 @@ def content_stems(text: str) -> list[str]:
     ]
 
 
+_YOU = re.compile(r"\b(?:you|your|yours)\b[^,;:]*", re.IGNORECASE)
+"""What is said of somebody else: "I hope you make it to the city"."""
+
+_SPEAKER = re.compile(r"\b(?:i|i'm|i've|my|me|mine|we|our|us|myself|im)\b", re.IGNORECASE)
+_VERB = re.compile(
+    r"User (?:(?:also|never|always|usually|often|sometimes|really|still|only|rarely|hardly"
+    r"|no longer|first|mostly|just) )*(?P<verb>[a-z']+)\b"
+)
+
+
+def _predicate(fact: str) -> bool:
+    """Whether an English fact that begins with "User" goes on with a verb."""
+    match = _VERB.match(fact)
+    if match is None:
+        return not fact.startswith("User ")
+    verb = match["verb"]
+    return (
+        verb in w.AUXILIARIES | w.IRREGULAR_PAST
+        or verb.endswith(("s", "ed"))
+        or verb in {"can", "cannot", "used"}
+    )
+
+
+def _spoken_by_writer(content: Sequence[str], message: str, before: str) -> bool:
+    """Whether one sentence that speaks of its writer has (nearly) all words of the fact."""
+    wanted = {stem(word) for word in content}
+    extra = {stem(word) for word in words_of(before)}
+    for sentence, _ in sentences(unquoted(message)):
+        if _SPEAKER.search(sentence):
+            left = wanted - {stem(word) for word in words_of(sentence)} - extra
+            if len(left) * 3 <= len(wanted):
+                return True
+    return False
+
+
 def statements(message: str) -> str:
     """The message without questions and quotations: what facts may be taken from."""
     kept = []
@@ -63,13 +99,14 @@ def statements(message: str) -> str:
             continue
         if question and first and first[0].casefold() in w.QUESTION_STARTS:
             continue
-        kept.append(sentence)
+        kept.append(_YOU.sub("", sentence))
     return " . ".join(kept)
 
 
 def tidy(fact: str) -> str:
     """The model's sentence in the form in which facts are kept."""
     text = " ".join(fact.split()).strip(" \"'.-•").replace("’", "'")
+    text = re.sub(r"^\w+, (?=user\b)", "", text, flags=re.I)
     text = re.sub(r"^(?:the user|user:|the speaker|they)\b", "User", text, flags=re.I)
     text = re.sub(r"^user\b", "User", text, flags=re.I)
     return re.sub(r"\s+(?:for|of|with) me$", "", text)
@@ -123,6 +160,11 @@ def problem(fact: str, message: str, before: str = "") -> str:
         return "negation"
     if not _CJK.search(fact) and not _near(content, stems):
         return "scattered"
+    if _SPEAKER.search(message) and not _CJK.search(fact):
+        if not _predicate(fact) or re.match(r"User is favou?rite\b", fact):
+            return "no sentence"
+        if not _spoken_by_writer(content, message, before):
+            return "not about the writer"
     return ""
 
 

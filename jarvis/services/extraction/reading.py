@@ -15,15 +15,10 @@ from datetime import datetime
 from jarvis.security import injection, secrets
 from jarvis.services.extraction import checks, dates, lasting
 from jarvis.services.extraction import words as w
-from jarvis.services.extraction.clauses import (
-    MAX_WORDS,
-    Clause,
-    Sentence,
-    by_sentence,
-    unquoted,
-    words_of,
-)
+from jarvis.services.extraction.clauses import Clause, Sentence, by_sentence
+from jarvis.services.extraction.cutting import unquoted, words_of
 from jarvis.services.extraction.lasting import Verdict
+from jarvis.services.extraction.rewriting import MAX_WORDS
 from jarvis.types import MemoryType
 
 MIN_CHARACTERS = 10
