@@ -18,6 +18,7 @@ from jarvis.ingest.prose import BROKEN
 
 _BREAK = re.compile(f"\r\n|\n|\r|{BROKEN}")
 _RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_LIGATURE = re.compile(r"(?:ffi|ffl|fi|fl|ff) (?=[^\W\d_])")
 _BOLD = re.compile(rb"bold|black|heavy|demi", re.IGNORECASE)
 
 
@@ -80,6 +81,8 @@ class PageText:
                 offset = start + len(piece) - len(piece.lstrip()) + shift
                 extra = sum(c > "\uffff" for c in stripped) if self._wide else 0
                 line = self._line(stripped, offset, offset + len(stripped) + extra - 1, turn)
+                if not self._wide and _LIGATURE.search(stripped):
+                    line.text = self._without_false_spaces(line)
                 line.cut = separator == BROKEN
                 turn = line.turn
                 place = (stripped, round(line.u0 / 2), round(line.v1 / 2))
@@ -112,6 +115,17 @@ class PageText:
                 previous = (position, u1, place)
             place += 2 if char > "\uffff" else 1
         return None
+
+    def _without_false_spaces(self, line: Line) -> str:
+        """Joins words that only a blank of no width parts behind a ligature ("defi nition")."""
+        parts, done = [], 0
+        for match in _LIGATURE.finditer(line.text):
+            _, right, _, _ = _turned(self._at(line.first + match.end() - 2), line.turn)
+            left, _, _, _ = _turned(self._at(line.first + match.end()), line.turn)
+            if left - right < 0.05 * line.height:
+                parts.append(line.text[done : match.end() - 1])
+                done = match.end()
+        return "".join(parts) + line.text[done:]
 
     def runs(self, turn: int) -> list[tuple[float, float]]:
         """Extent along the reading direction of every run of text (pdfium's rectangles)."""

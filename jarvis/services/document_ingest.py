@@ -12,11 +12,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
 
 from jarvis import log
-from jarvis.errors import ModelUnavailable
 from jarvis.ingest.chunker import Sizes, embedding_text
 from jarvis.ingest.model import Reading, Unreadable
 from jarvis.ingest.sandbox import Limits, Reader
@@ -24,7 +24,9 @@ from jarvis.retrieval import index
 from jarvis.security.text import clean_line
 from jarvis.services.document_files import STDIN_PREFIX, FileSource
 from jarvis.services.document_vectors import EMBED_BATCH, Embedding
+from jarvis.services.indexing import known_model
 from jarvis.store import documents as store
+from jarvis.store import vectors
 from jarvis.types import Document
 
 if TYPE_CHECKING:
@@ -111,10 +113,8 @@ class Ingest:
         finished = False
         try:
             with Reader(self._limits()) as reader:
-                sizes: Sizes | None = None
                 for number, source in enumerate(self.files, 1):
-                    sizes = sizes or self._sizes()
-                    self.queue.append(self._take_in(reader, source, number, sizes))
+                    self.queue.append(self._take_in(reader, source, number))
                     yield from self._embed(whole=False)
             yield from self._embed(whole=True)
             finished = True
@@ -124,7 +124,7 @@ class Ingest:
 
     # --- reading and storing ------------------------------------------------------------------
 
-    def _take_in(self, reader: Reader, source: FileSource, number: int, sizes: Sizes) -> _Stored:
+    def _take_in(self, reader: Reader, source: FileSource, number: int) -> _Stored:
         started = time.perf_counter()
 
         def progress(done: int, total: int) -> None:
@@ -142,7 +142,11 @@ class Ingest:
                 waiting = self._missing(result)
             else:
                 reading = reader.read(
-                    source.file, source.name, sizes, password=self.password, progress=progress
+                    source.file,
+                    source.name,
+                    self._sizes,
+                    password=self.password,
+                    progress=progress,
                 )
                 result, waiting = self._store(source, reading)
         except Unreadable as error:
@@ -161,13 +165,11 @@ class Ingest:
         """Passages of a stored document without a vector: an earlier ingest was interrupted."""
         if self.embedding is None or self.embedding.failed or not result.chunks:
             return []
-        try:
-            model = self.app.embedding_model()
-        except ModelUnavailable:
-            return []
         with self.app.database.connection() as connection:
+            # Asks no server: most files have all their vectors.
+            model_id = known_model(self.app, vectors.models(connection))
             rows = store.without_vector(
-                connection, self.app.user.id, model.id, result.chunks, result.id
+                connection, self.app.user.id, model_id, result.chunks, result.id
             )
         return [(row.id, embedding_text(row.heading, row.content)) for row in rows]
 
@@ -329,6 +331,7 @@ class Ingest:
         except OSError as error:
             log.get("documents").warning("the worker could not be started: %s", error)
 
+    @cached_property
     def _sizes(self) -> Sizes:
         settings = self.app.config.documents
         window = self.embedding.window() if self.embedding is not None else 0
