@@ -98,7 +98,7 @@ class OllamaChatModel:
         if "thinking" in self._info.capabilities:
             arguments["think"] = bool(think)
         for first_try in (True, False):
-            started = False
+            started = finished = False
             client = self.server.background_client if background else self.server.client
             self.server.cached_tokens.value = None
             stream = client.chat(**arguments)
@@ -106,7 +106,10 @@ class OllamaChatModel:
                 with self.server.errors(self._name):
                     for part in stream:
                         started = True
+                        finished = bool(part.done)
                         yield self._chunk(part)
+                if not finished:
+                    raise self.server.unavailable("it ended the answer in the middle")
                 return
             except ModelUnavailable as error:
                 lost = isinstance(error.__cause__, (httpx.TransportError, ConnectionError))

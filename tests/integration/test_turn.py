@@ -1,0 +1,232 @@
+"""One turn on a real database, over model servers that misbehave."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from jarvis.config import Config, DatabaseSettings
+from jarvis.errors import ModelUnavailable, NotFound, ProviderUnavailable, UsageError
+from jarvis.paths import Paths
+from jarvis.services import context, worker
+from jarvis.services.app import App
+from jarvis.services.prompt import INTERRUPTED
+from jarvis.services.turns import Delta, Finished, TurnEvent, TurnRequest, TurnResult, Warning_
+from jarvis.store import sessions
+from jarvis.types import Message, MessageStatus, Role
+from tests.scripted_ollama import CUT, ScriptedOllama, last, piece, scripted_ollama
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedOllama]:
+    with scripted_ollama() as made:
+        yield made
+
+
+@pytest.fixture
+def app(
+    settings: DatabaseSettings,
+    paths: Paths,
+    server: ScriptedOllama,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[App]:
+    """The services over the scripted server; no worker runs beside the test."""
+    monkeypatch.setattr(worker, "wake", lambda _: None)
+    base = Config()
+    config = replace(
+        base,
+        user="tester",
+        database=settings,
+        chat=replace(base.chat, provider="ollama", host=server.host, model="scripted"),
+    )
+    made = App(config, paths)
+    yield made
+    made.close()
+
+
+def run(app: App, text: str, session: int | None = None) -> tuple[TurnResult, list[TurnEvent]]:
+    events = list(app.assistant.turn(TurnRequest(text, session_id=session)))
+    assert isinstance(events[-1], Finished)
+    return events[-1].result, events
+
+
+def stored(app: App, session: int | None) -> list[Message]:
+    assert session is not None
+    with app.database.connection() as connection:
+        return sessions.messages(connection, app.user.id, session)
+
+
+def test_question_and_answer_are_stored(app: App) -> None:
+    result, events = run(app, "hello\0 there")
+    assert result.answer == "fine"
+    assert [type(event) for event in events if isinstance(event, Delta)] == [Delta]
+    said = stored(app, result.session_id)
+    assert [(m.role, m.content, m.status) for m in said] == [
+        (Role.USER, "hello there", MessageStatus.COMPLETE),
+        (Role.ASSISTANT, "fine", MessageStatus.COMPLETE),
+    ]
+    assert said[1].tokens["prompt"] == 50
+
+
+def test_a_stream_split_anywhere_is_whole(app: App, server: ScriptedOllama) -> None:
+    answer = "naïve 日本 👩‍🌾 end"
+    data = b"".join(piece(letter) for letter in answer) + last()
+    server.chats = [[data[i : i + 7] for i in range(0, len(data), 7)]]
+    result, _ = run(app, "hi there you")
+    assert result.answer == answer
+
+
+def test_a_stream_that_is_cut_keeps_what_came(app: App, server: ScriptedOllama) -> None:
+    server.chats = [[piece("half of "), piece("it"), CUT], [piece("whole"), last()]]
+    with pytest.raises(ProviderUnavailable):
+        run(app, "first question")
+    with app.database.connection() as connection:
+        session = sessions.latest(connection, app.user.id)
+    assert session is not None
+    said = stored(app, session.id)
+    assert said[-1].status == MessageStatus.INTERRUPTED
+    assert said[-1].content.startswith("half of")
+    result, _ = run(app, "second question", session.id)
+    assert result.answer == "whole"
+    sent = server.requests[-1]["messages"]
+    assert [m["role"] for m in sent] == ["system", "user", "assistant", "user"]
+    assert INTERRUPTED in sent[2]["content"]
+
+
+@pytest.mark.parametrize("before_first_token", [True, False])
+def test_closing_stops_the_server(
+    app: App, server: ScriptedOllama, before_first_token: bool
+) -> None:
+    script: list[object] = [30.0, piece("late"), last()]
+    server.chats = [script if before_first_token else [piece("one "), *script]]
+    events = app.assistant.turn(TurnRequest("a long story please"))
+    for event in events:
+        if isinstance(event, Delta) or (before_first_token and server.requests):
+            break
+        if before_first_token and getattr(event, "name", "") == "prompt":
+            break
+    started = time.monotonic()
+    events.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - started < 5
+    until = time.monotonic() + 5
+    while server.requests and not server.disconnected and time.monotonic() < until:
+        time.sleep(0.02)
+    assert server.disconnected == len(server.requests)
+    with app.database.connection() as connection:
+        session = sessions.latest(connection, app.user.id)
+    assert session is not None
+    said = stored(app, session.id)
+    assert said[0].content == "a long story please"
+    if not before_first_token:
+        assert said[-1].status == MessageStatus.INTERRUPTED
+        assert said[-1].content.strip() == "one"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        [0.0] * 8,
+        [float("inf")] * 8,
+        [1.0] * 3,
+        [],
+    ],
+    ids=["zeros", "infinity", "another length", "nothing"],
+)
+def test_vectors_that_cannot_be_used_leave_the_words(
+    app: App, server: ScriptedOllama, bad: list[float]
+) -> None:
+    app.embedding_model()
+    server.embed = lambda _: bad
+    result, events = run(app, "where is the harbour?")
+    assert result.answer == "fine"
+    warnings = [event.text for event in events if isinstance(event, Warning_)]
+    assert any("all-minilm" in text or "words" in text for text in warnings), warnings
+
+
+def test_a_late_embedder_is_left_behind(
+    app: App, server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.embedding_model()
+    monkeypatch.setattr(context, "EMBED_TIMEOUT", 0.2)
+    server.embed_delay = 3.0
+    started = time.monotonic()
+    result, events = run(app, "where is the harbour?")
+    assert result.answer == "fine"
+    assert time.monotonic() - started < 3
+    assert any("0.2 s" in event.text for event in events if isinstance(event, Warning_))
+
+
+def test_a_server_that_cut_the_prompt_is_reported(app: App, server: ScriptedOllama) -> None:
+    server.chats = [[piece("fine"), last(prompt=60)], [piece("fine"), last(prompt=40)]]
+    run(app, "short")
+    _, events = run(app, "a very long message " * 200)
+    warnings = [event.text for event in events if isinstance(event, Warning_)]
+    assert any("cut the prompt" in text for text in warnings), warnings
+
+
+def test_thoughts_are_never_stored_as_the_answer(app: App, server: ScriptedOllama) -> None:
+    server.chats = [
+        [piece("<thi"), piece("nk>secret plan</th"), piece("ink>\nthe answer"), last()],
+        [piece("", thinking="more plans"), piece("again"), last()],
+        [piece("<think>never closed"), last()],
+    ]
+    first, _ = run(app, "one thing")
+    assert first.answer == "the answer"
+    second, _ = run(app, "another thing", first.session_id)
+    assert second.answer == "again"
+    third, _ = run(app, "a third thing", first.session_id)
+    assert third.answer == ""
+    assert all("plan" not in m.content for m in stored(app, first.session_id))
+
+
+def test_num_ctx_is_always_sent_and_always_the_same(app: App, server: ScriptedOllama) -> None:
+    first, _ = run(app, "one thing")
+    run(app, "another thing", first.session_id)
+    windows = {request["options"]["num_ctx"] for request in server.requests}
+    assert len(windows) == 1
+    assert windows.pop() > 0
+
+
+def test_private_turns_leave_nothing(app: App) -> None:
+    list(app.assistant.turn(TurnRequest("warm up", private=True)))
+    before = json.dumps(everything(app))
+    list(app.assistant.turn(TurnRequest("my secret harbour", private=True)))
+    assert json.dumps(everything(app)) == before
+
+
+def everything(app: App) -> dict[str, int]:
+    """The number of rows in every table."""
+    with app.database.connection() as connection:
+        names = [
+            row[0]
+            for row in connection.execute(
+                "SELECT relname FROM pg_class WHERE relkind = 'r'"
+                " AND relnamespace = current_schema()::regnamespace ORDER BY 1"
+            )
+        ]
+        return {
+            name: connection.execute(f"SELECT count(*) FROM {name}".encode()).fetchone()[0]  # type: ignore[index]  # noqa: S608
+            for name in names
+        }
+
+
+def test_wrong_requests(app: App) -> None:
+    with pytest.raises(UsageError):
+        run(app, " \0 ")
+    with pytest.raises(NotFound):
+        run(app, "hi", 999)
+
+
+def test_no_model_still_keeps_the_message(app: App, server: ScriptedOllama) -> None:
+    app.user  # noqa: B018 -- made while the server still answers
+    server.close()
+    with pytest.raises(ModelUnavailable):
+        run(app, "remember the harbour")
+    with app.database.connection() as connection:
+        session = sessions.latest(connection, app.user.id)
+    assert session is not None
+    assert stored(app, session.id)[0].content == "remember the harbour"
