@@ -129,14 +129,13 @@ def run_turn(state: State, request: TurnRequest, *, live: bool) -> TurnResult:
 
     Stage, thoughts and warnings go to stderr.
     """
+    from jarvis.security.terminal import TerminalFilter
     from jarvis.services import turns
 
-    out = output.stdout()
-    safe: Any = None
-    if out.terminal:
-        from jarvis.security.terminal import TerminalFilter
-
-        safe = TerminalFilter()
+    out, err = output.stdout(), output.stderr()
+    safe = TerminalFilter() if out.terminal else None
+    thought = TerminalFilter()
+    thinks = request.think or state.config.chat.think
     result: TurnResult | None = None
     with contextlib.ExitStack() as waiting:
         progress = waiting.enter_context(Progress("looking things up"))
@@ -147,8 +146,9 @@ def run_turn(state: State, request: TurnRequest, *, live: bool) -> TurnResult:
                 case turns.Delta(text) if live:
                     waiting.close()  # no spinner in the line that the answer is written to
                     out.write(safe.feed(text) if safe else text)
-                case turns.Thinking(text) if request.think:
-                    output.stderr().write(text)
+                case turns.Thinking(text) if thinks:
+                    waiting.close()
+                    err.write(err.style(thought.feed(text) if err.terminal else text, "dim"))
                 case turns.Warning_(text):
                     output.warn(text)
                 case turns.ToolStarted(name, arguments):

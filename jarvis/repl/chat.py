@@ -136,7 +136,12 @@ class Chat:
         self._open = contextlib.ExitStack()
 
     def fresh(self, title: str = "") -> None:
-        """The next message starts a new session."""
+        """The next message starts a new session; the one before is over."""
+        if self.session_id is not None:
+            from jarvis.services import summary
+
+            with contextlib.suppress(JarvisError):
+                summary.close_session(self.app, self.session_id)
         self.enter(None, title)
         self.past.clear()
         self.last, self.asked, self.partial = None, "", ""

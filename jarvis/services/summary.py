@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RATIO = 0.15
 """A summary has at most this part of the tokens that it stands for."""
-IDLE = timedelta(hours=6)
+IDLE = timedelta(hours=2)
 """A conversation that nobody closed is over when it was not used for this long."""
 MIN_TURNS = 3
 """A shorter conversation leaves no SUMMARY memory: its turns are found by themselves."""
@@ -72,6 +72,14 @@ def outgrows(history: Sequence[PastTurn], counts: Sequence[int], share: int) -> 
     if start < len(history):
         return history[start].message_id - 1
     return history[-1].message_id
+
+
+def close_session(app: App, session_id: int) -> None:
+    """Notes that a conversation is over; its next message opens it again."""
+    with app.database.transaction() as tx:
+        over = summaries.close(tx, app.user.id, session_id)
+    if over:
+        app.wake_worker()
 
 
 class SummaryJob:
