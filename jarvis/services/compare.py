@@ -18,6 +18,7 @@ from enum import Enum
 from functools import lru_cache
 
 from jarvis.services.extraction.checks import stem
+from jarvis.services.extraction.clauses import candidates
 from jarvis.services.extraction.cutting import words_of
 
 
@@ -206,8 +207,21 @@ def _value(text: str) -> frozenset[str]:
     return frozenset(s for s in map(stem, words_of(text)) if s not in _LIGHT)
 
 
+@lru_cache(maxsize=4096)
+def canonical(text: str) -> str:
+    """A memory in the form that extraction gives: "I moved to Oslo" is "User moved to Oslo".
+
+    What somebody adds by hand is stored as they wrote it, and compared in this form.
+    """
+    if text.startswith("User"):
+        return text
+    said = [clause.text for clause in candidates(text) if not clause.presupposed]
+    return said[0] if len(said) == 1 else text
+
+
 def compare(new: str, old: str) -> Relation:
-    """What ``new`` is to ``old``. Both are facts as they are stored ("User …")."""
+    """What ``new`` is to ``old``, as they are stored."""
+    new, old = canonical(new), canonical(old)
     a, b = _read(new), _read(old)
     if a.subject != b.subject:
         return Relation.DIFFERENT
@@ -249,17 +263,18 @@ def compare(new: str, old: str) -> Relation:
 
 def may_end(text: str) -> bool:
     """Whether a memory can end others however little alike they are: it fills a slot or ends."""
+    text = canonical(text)
     return slot(text) is not None or _read(text).no_more
 
 
 def says_no_more(new: str, old: str) -> bool:
     """Whether every weighty word of ``new`` is in ``old``: merging it there loses nothing."""
-    return _read(new).weight <= _read(old).weight
+    return _read(canonical(new)).weight <= _read(canonical(old)).weight
 
 
 def same_sense(first: str, second: str) -> bool:
     """Whether two memories about one subject agree in negation and liking."""
-    a, b = _read(first), _read(second)
+    a, b = _read(canonical(first)), _read(canonical(second))
     return (a.subject, a.negated, a.liking) == (b.subject, b.negated, b.liking)
 
 

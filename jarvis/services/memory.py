@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jarvis.errors import JarvisError, NotFound, UsageError
 from jarvis.security import secrets
 from jarvis.security.text import clean_line
+from jarvis.services.compare import canonical
 from jarvis.services.extraction import lasting
 from jarvis.store import extraction as unread
 from jarvis.store import memories, sessions, tombstones
@@ -86,7 +87,7 @@ def describe(
     for name, value in (("importance", importance),):
         if value is not None and not 0 <= value <= 1:
             raise UsageError(f"{name} must be between 0 and 1, not {value:g}")
-    guess = lasting.judge(content)
+    guess = lasting.judge(canonical(content))
     return NewMemory(
         content=content,
         type=type or guess.type,

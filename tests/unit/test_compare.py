@@ -38,6 +38,7 @@ def test_the_same_in_other_words(new: str, old: str) -> None:
         ("User works at Nokia", "User works for Siemens"),
         ("User's favourite colour is teal", "User's favorite color is grey"),
         ("User is divorced", "User is married to Noor"),
+        ("we moved to Turku", "I live in Cork"),
         ("User turned 41", "User is 40 years old"),
         ("User's sister lives in Turku", "User's sister lives in Cork"),
     ],
