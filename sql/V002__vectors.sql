@@ -115,3 +115,9 @@ CREATE TABLE term_languages (
     user_id  bigint NOT NULL REFERENCES users ON DELETE CASCADE PRIMARY KEY,
     language text   NOT NULL
 );
+
+-- What searches and lists filter by. An access count touches none of these columns.
+CREATE INDEX memories_by_category ON memories (user_id, lower(category));
+CREATE INDEX memories_by_type ON memories (user_id, type);
+CREATE INDEX memories_by_time ON memories (user_id, created_at);
+CREATE INDEX messages_by_time ON messages (user_id, created_at);

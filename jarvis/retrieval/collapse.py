@@ -16,8 +16,9 @@ from jarvis.retrieval.words import content_words, words
 SAME_WORDS = 0.8
 """Share of content words (of both texts together) that two texts must have in common."""
 
-LONGEST = 200
-"""Content words that are compared; what agrees so far and goes on equally is equal."""
+LONGEST = 600
+"""Characters of a text whose words are compared. Longer ones are the same when they are equal:
+two passages of one wording are no accident, and reading all their words takes too long."""
 
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nobody|nothing|nowhere|neither|nor|without|cannot|stopped|quit|"
@@ -44,13 +45,15 @@ class Statement:
 
 def statement(text: str, language: str) -> Statement:
     """Takes a text apart."""
+    if len(text) > LONGEST:
+        return Statement((), (), (), " ".join(text.split()).casefold())
     found = [word for word in content_words(text, language) if word not in _SUBJECT]
     plain = text.replace("’", "'").casefold()
     return Statement(
-        content=tuple(found[:LONGEST]),
+        content=tuple(found),
         numbers=tuple(sorted(_NUMBER.findall(plain))),
         negations=tuple(sorted(_NEGATION.findall(plain))),
-        whole=" ".join(words(text, language)) if len(text) < 10_000 else text,
+        whole=" ".join(words(text, language)),
     )
 
 

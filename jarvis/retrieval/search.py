@@ -63,6 +63,7 @@ class _Question:
     selecting: Sequence[int]
     rare: frozenset[int]
     holding: Mapping[str, int]
+    total: int = 0
     named: frozenset[int] = frozenset()
     """Terms of the numbered parts that it names ("clause 7")."""
 
@@ -186,6 +187,7 @@ class Retriever:
                 filters=_within(kind, filters, period, query.text),
                 valid_in=(period.start, period.end) if period is not None else None,
                 limit=_candidates_wanted(limit),
+                total=question.total,
             )
             found, how = store.candidates(connection, kind, request)
         scored = self._fuse(kind, found, question, query.now, period)
@@ -243,6 +245,7 @@ class Retriever:
             selecting=_selecting(present, counted.holding),
             rare=frozenset(rare),
             holding={words[term]: counted.holding[term] for term in words},
+            total=counted.total,
             named=frozenset(named),
         )
 

@@ -6,8 +6,12 @@ and its BM25 score, so that ranks can be made on the client. Filters stand insid
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, LiteralString
 
@@ -29,6 +33,12 @@ EXACT_ROWS = 5_000
 """When a filter leaves at most so many rows, comparing each is faster than an index that has to
 skip the others, and misses nothing."""
 
+FEW_ROWS = 1_000
+"""Rows of a user up to which an index that others fill is not asked."""
+
+INDEX_SECONDS = 60.0
+"""How long it is believed that an index is there."""
+
 EF_SEARCH = 100
 """Candidates that the HNSW index keeps while it searches (pgvector's default is 40)."""
 
@@ -49,6 +59,7 @@ class Request:
         weights: idf of each of the question's terms.
         selecting: the terms that make a row a candidate.
         limit: candidates per arm.
+        total: the user's rows, where they are known; 0: not known.
         valid_in: a time that the question names: superseded memories that held then are
             searched too, where active ones are.
     """
@@ -60,6 +71,7 @@ class Request:
     selecting: Sequence[int]
     filters: Filters
     limit: int
+    total: int = 0
     valid_in: tuple[datetime, datetime] | None = None
 
 
@@ -157,10 +169,10 @@ def _chunk_filter(filters: Filters) -> Iterator[LiteralString]:
         )
 
 
-def _filter(kind: Kind, filters: Filters) -> sql.SQL:
+def _filter(kind: Kind, filters: Filters) -> LiteralString:
     make = {"memory": _memory_filter, "turn": _turn_filter, "chunk": _chunk_filter}[kind]
     parts = list(make(filters))
-    return sql.SQL(" AND ".join(parts) or "true")
+    return " AND ".join(parts) or "true"
 
 
 def _is_selective(kind: Kind, filters: Filters) -> bool:
@@ -214,13 +226,22 @@ def index_name(kind: Kind, model_id: int) -> str:
     return f"{kind}_vectors_of_model_{model_id}"
 
 
+_known_indexes: dict[tuple[str, str], float] = {}
+
+
 def has_index(connection: Connection, kind: Kind, model_id: int) -> bool:
-    """Whether the index is there and complete."""
+    """Whether the index is there and complete. Yes is believed for a minute."""
+    name = index_name(kind, model_id)
+    key = (f"{connection.info.host}:{connection.info.port}/{connection.info.dbname}", name)
+    if time.monotonic() < _known_indexes.get(key, 0.0):
+        return True
     row = connection.execute(
-        "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)",
-        (index_name(kind, model_id),),
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", (name,)
     ).fetchone()
-    return bool(row and row[0])
+    if not (row and row[0]):
+        return False
+    _known_indexes[key] = time.monotonic() + INDEX_SECONDS
+    return True
 
 
 def few_rows(connection: Connection, kind: Kind, user_id: int, filters: Filters) -> bool:
@@ -230,7 +251,7 @@ def few_rows(connection: Connection, kind: Kind, user_id: int, filters: Filters)
             kind,
             "SELECT count(*) FROM (SELECT FROM {owners} o WHERE o.user_id = %(user)s"
             " AND {filter} LIMIT {most}) AS first_rows",
-            filter=_filter(kind, filters),
+            filter=sql.SQL(_filter(kind, filters)),
             most=sql.Literal(EXACT_ROWS + 1),
         ),
         _parameters(filters) | {"user": user_id},
@@ -238,20 +259,35 @@ def few_rows(connection: Connection, kind: Kind, user_id: int, filters: Filters)
     return row is not None and row[0] <= EXACT_ROWS
 
 
-def _dense(kind: Kind, request: Request, indexed: bool) -> sql.Composed:
-    """The nearest rows by vector, as (id, meaning)."""
-    assert request.model is not None  # noqa: S101 -- asked for with a vector only
-    dimensions = request.model.dimensions
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """All of a search that stands in its statement and not in its parameters.
+
+    ``indexed`` None: there is no vector.
+    """
+
+    kind: Kind
+    where: LiteralString
+    limit: int
+    model_id: int
+    dimensions: int
+    indexed: bool | None
+
+
+def _dense(shape: _Shape) -> sql.Composable:
+    """The nearest rows by vector, as (id)."""
+    if shape.indexed is None:
+        return _NO_DENSE
     order: sql.Composable
-    if indexed:
-        halfvec = sql.SQL("halfvec({})").format(sql.Literal(dimensions))
+    if shape.indexed:
+        halfvec = sql.SQL("halfvec({})").format(sql.Literal(shape.dimensions))
         order = sql.SQL("v.embedding::{0} <=> %(vector)s::{0}").format(halfvec)
     else:
         order = sql.SQL("v.embedding <=> %(vector)s::vector")
     # A turn has up to two keys here: fetch as many more, then keep the better.
-    limit = request.limit * (2 if kind == "turn" else 1)
+    limit = shape.limit * (2 if shape.kind == "turn" else 1)
     return compose(
-        kind,
+        shape.kind,
         """
         SELECT v.{owner_id} AS id
         FROM {vectors} v JOIN {owners} o ON o.user_id = v.user_id AND o.id = v.{owner_id}
@@ -259,9 +295,9 @@ def _dense(kind: Kind, request: Request, indexed: bool) -> sql.Composed:
           {keys} AND {filter}
         ORDER BY {order} LIMIT {limit}
         """,
-        model=sql.Literal(request.model.id),
-        keys=sql.SQL("AND v.key > 0" if kind == "turn" else ""),
-        filter=_filter(kind, request.filters),
+        model=sql.Literal(shape.model_id),
+        keys=sql.SQL("AND v.key > 0" if shape.kind == "turn" else ""),
+        filter=sql.SQL(shape.where),
         order=order,
         limit=sql.Literal(limit),
     )
@@ -298,25 +334,29 @@ _MORE_TABLES: Mapping[Kind, sql.SQL] = {
 }
 
 
-def _cosines(kind: Kind, request: Request) -> sql.Composed:
+def _cosines(shape: _Shape) -> sql.Composed:
     """The columns ``similarity`` and ``meaning``, exact, of a row found by either arm."""
-    if request.model is None or request.vector is None:
+    if shape.indexed is None:
         return sql.Composed([sql.SQL("NULL::float8 AS similarity, NULL::float8 AS meaning")])
+    turn = shape.kind == "turn"
     own, best = (
         compose(
-            kind,
+            shape.kind,
             "(SELECT 1 - min(v.embedding <=> %(vector)s::vector) FROM {vectors} v"
             " WHERE v.user_id = %(user)s AND v.{owner_id} = o.id AND v.model_id = {model} {key})",
-            model=sql.Literal(request.model.id),
+            model=sql.Literal(shape.model_id),
             key=sql.SQL(key),
         )
-        for key in (("AND v.key = 0", "AND v.key > 0") if kind == "turn" else ("", "AND false"))
+        for key in (("AND v.key = 0", "AND v.key > 0") if turn else ("", "AND false"))
     )
     return sql.SQL("{} AS similarity, {} AS meaning").format(own, best)
 
 
-def _candidates_query(kind: Kind, request: Request, dense: sql.Composable) -> sql.Composed:
-    return compose(
+@functools.lru_cache(maxsize=256)
+def _statement(shape: _Shape) -> bytes:
+    """The statement of one shape; making it costs as much as running it in a small store."""
+    kind = shape.kind
+    composed = compose(
         kind,
         """
         WITH dense AS MATERIALIZED ({dense}),
@@ -334,13 +374,14 @@ def _candidates_query(kind: Kind, request: Request, dense: sql.Composable) -> sq
         JOIN {owners} o ON o.user_id = %(user)s AND o.id = found.id {more}
         LEFT JOIN {terms} t ON t.user_id = %(user)s AND t.{owner_id} = found.id
         """,
-        dense=dense,
-        filter=_filter(kind, request.filters),
-        limit=sql.Literal(request.limit),
-        cosines=_cosines(kind, request),
+        dense=_dense(shape),
+        filter=sql.SQL(shape.where),
+        limit=sql.Literal(shape.limit),
+        cosines=_cosines(shape),
         row=_ROW[kind],
         more=_MORE_TABLES[kind],
     )
+    return composed.as_bytes(None)
 
 
 def candidates(connection: Connection, kind: Kind, request: Request) -> tuple[list[Candidate], str]:
@@ -357,33 +398,30 @@ def candidates(connection: Connection, kind: Kind, request: Request) -> tuple[li
         "question": sparse_text(request.weights) if request.weights else f"{{}}/{TERM_SPACE}",
         "vector": vector_text(request.vector) if request.vector is not None else None,
     }
-    dense: sql.Composable = _NO_DENSE
-    how = "none"
-    if request.vector is not None and request.model is not None:
-        how = _choose(connection, kind, request)
-        dense = _dense(kind, request, how == "index")
+    model = request.model if request.vector is not None else None
+    how = "none" if model is None else _choose(connection, kind, request, model)
+    shape = _Shape(
+        kind=kind,
+        where=_filter(kind, request.filters),
+        limit=request.limit,
+        model_id=model.id if model else 0,
+        dimensions=model.dimensions if model else 0,
+        indexed=None if model is None else how == "index",
+    )
     if how != "index":
-        return _fetch(connection, _candidates_query(kind, request, dense), parameters), how
-    with connection.transaction():
-        connection.execute(
-            "SELECT set_config('hnsw.ef_search', %s, true),"
-            " set_config('hnsw.iterative_scan', 'relaxed_order', true)",
-            (str(max(EF_SEARCH, min(1_000, 2 * request.limit))),),
-        )
-        found = _fetch(connection, _candidates_query(kind, request, dense), parameters)
+        return _fetch(connection, shape, parameters), how
+    with _index_settings(connection):
+        found = _fetch(connection, shape, parameters)
     if sum(candidate.similarity is not None for candidate in found) < request.limit:
         # The index stopped early, or there are no more rows: only an exact search knows.
-        dense = _dense(kind, request, indexed=False)
-        found = _fetch(connection, _candidates_query(kind, request, dense), parameters)
-        how = "exact"
+        return _fetch(connection, replace(shape, indexed=False), parameters), "exact"
     return found, how
 
 
-def _choose(connection: Connection, kind: Kind, request: Request) -> str:
-    assert request.model is not None  # noqa: S101 -- the caller has looked
-    if request.model.dimensions > MAX_INDEXED_DIMENSIONS:
-        return f"exact: {request.model.dimensions} dimensions are more than an index can hold"
-    if not has_index(connection, kind, request.model.id):
+def _choose(connection: Connection, kind: Kind, request: Request, model: EmbeddingModel) -> str:
+    if model.dimensions > MAX_INDEXED_DIMENSIONS:
+        return f"exact: {model.dimensions} dimensions are more than an index can hold"
+    if 0 < request.total <= FEW_ROWS or not has_index(connection, kind, model.id):
         return "exact"
     if _is_selective(kind, request.filters) and few_rows(
         connection, kind, request.user_id, request.filters
@@ -392,12 +430,32 @@ def _choose(connection: Connection, kind: Kind, request: Request) -> str:
     return "index"
 
 
-def _fetch(
-    connection: Connection, query: sql.Composed, parameters: Mapping[str, Any]
-) -> list[Candidate]:
+_prepared: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def _index_settings(connection: Connection) -> Iterator[None]:
+    """Sets how the index is read: once a connection, or for one transaction where the server's
+    connections are pooled and another client may have the next."""
+    pooled = connection.prepare_threshold is None
+    if not pooled and connection in _prepared:
+        yield
+        return
+    with connection.transaction() if pooled else contextlib.nullcontext():
+        connection.execute(
+            "SELECT set_config('hnsw.ef_search', %s, %s),"
+            " set_config('hnsw.iterative_scan', 'relaxed_order', %s)",
+            (str(EF_SEARCH), pooled, pooled),
+        )
+        if not pooled:
+            _prepared.add(connection)
+        yield
+
+
+def _fetch(connection: Connection, shape: _Shape, parameters: Mapping[str, Any]) -> list[Candidate]:
     with connection.cursor(row_factory=dict_row) as cursor:
         # Never a prepared statement: the best plan depends on the values.
-        rows = cursor.execute(query, parameters, prepare=False).fetchall()
+        rows = cursor.execute(_statement(shape), parameters, prepare=False).fetchall()
     found = []
     for row in rows:
         similarity, meaning = row.pop("similarity"), row.pop("meaning")
