@@ -204,9 +204,17 @@ def test_no_example_is_told_of_the_tests() -> None:
             assert not shared, fact
 
 
-def test_a_long_message_is_cut_in_its_middle() -> None:
-    text = "first " + "word " * 1000 + "last"
-    cut = prompt.fit(text, 500)
-    assert len(cut) <= 510
-    assert cut.startswith("first")
-    assert cut.endswith("last")
+@given(st.text(max_size=400), st.integers(5, 60))
+def test_a_long_message_is_read_in_parts_and_no_word_is_lost(text: str, tokens: int) -> None:
+    pieces = prompt.parts(text, tokens)
+    assert "".join(pieces) == text
+    for piece in pieces:
+        assert sum(0.5 if c.isascii() else 1.5 for c in piece) <= tokens + 1.5
+
+
+def test_parts_are_cut_between_sentences() -> None:
+    assert prompt.parts("I row here. I sing there. I swim.", 10) == [
+        "I row here. ",
+        "I sing there. ",
+        "I swim.",
+    ]

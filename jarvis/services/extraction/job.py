@@ -49,7 +49,7 @@ def ask_model(
     timeout: float,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[str]:
-    """Asks the model for the facts of one message.
+    """Asks the model for the facts of one message, piece by piece where it is too long.
 
     Args:
         timeout: seconds from the first token on; what came by then counts.
@@ -60,15 +60,26 @@ def ask_model(
         Interrupted: ``stop`` became true.
         ModelUnavailable: the model cannot be used.
     """
-    options = {"temperature": 0, "num_predict": ANSWER_TOKENS}
-    limit = (model.num_ctx - ANSWER_TOKENS) * 2  # at least two characters are a token
-    asked = prompt.messages(prompt.fit(text, max(400, limit - 3000)))
+    room = max(200, model.num_ctx - ANSWER_TOKENS - prompt.PROMPT_TOKENS)
+    pieces = prompt.parts(text, room)
+    if len(pieces) > 1:
+        log.get("extraction").info("a message is read in %d parts: it is too long", len(pieces))
+        pieces = [piece for piece in pieces if reading.first_person(piece)]
+    found: list[str] = []
+    for piece in pieces:
+        found += _ask_once(model, piece, max_facts, timeout, stop)
+    return found
+
+
+def _ask_once(
+    model: ChatModel, text: str, max_facts: int, timeout: float, stop: Callable[[], bool]
+) -> list[str]:
     pieces: list[str] = []
     first: float | None = None
     stream = model.stream(
-        asked,
+        prompt.messages(text),
         schema=prompt.schema(max_facts),
-        options=options,
+        options={"temperature": 0, "num_predict": ANSWER_TOKENS},
         think=False,
         background=True,
     )

@@ -8,6 +8,7 @@ The prompt is the same for every message up to the message itself: the model ser
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from jarvis.llm.protocols import ChatMessage
@@ -68,13 +69,30 @@ def messages(text: str) -> list[ChatMessage]:
     return [*turns, ChatMessage("user", text)]
 
 
-def fit(text: str, limit: int) -> str:
-    """``text`` cut to ``limit`` characters in its middle, at spaces where that is possible.
+PROMPT_TOKENS = 500
+"""More than the instructions and the examples take with any tokenizer."""
 
-    People say who they are at the beginning, and what they want at the end.
+
+def parts(text: str, tokens: int) -> list[str]:
+    """``text`` in pieces of at most ``tokens`` each, cut between sentences where it can be.
+
+    A message that is longer than the window is read piece by piece: no word of it is lost. A
+    token is taken to hold two ASCII characters or two thirds of another one, which is few.
     """
-    if len(text) <= limit:
-        return text
-    head = text[: limit * 2 // 3].rsplit(None, 1)[0]
-    tail = text[-(limit // 3) :].split(None, 1)[-1]
-    return f"{head} … {tail}"
+    pieces: list[str] = []
+    current, used = "", 0.0
+    for unit in _UNIT.findall(text):
+        cost = sum(0.5 if character.isascii() else 1.5 for character in unit)
+        if current and used + cost > tokens:
+            pieces.append(current)
+            current, used = "", 0.0
+        while cost > tokens:  # one sentence that alone is too long
+            size = max(1, int(len(unit) * tokens / cost) - 1)
+            pieces.append(unit[:size])
+            unit = unit[size:]
+            cost = sum(0.5 if character.isascii() else 1.5 for character in unit)
+        current, used = current + unit, used + cost
+    return [*pieces, current] if current else pieces
+
+
+_UNIT = re.compile(r"[^.!?\n。！？]*[.!?\n。！？]*\s*|.", re.DOTALL)
