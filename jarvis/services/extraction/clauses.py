@@ -196,7 +196,7 @@ def _statement(tokens: list[str], before: str) -> Iterator[Clause]:
 
 def _introduction(tokens: list[str]) -> str:
     """The name in "Ana here", "this is Ana", "the name is Ana", "Ana is my name"; else ""."""
-    plain = join(trim(tokens))
+    plain = join(trim(tokens)).partition(",")[0]
     match = _INTRODUCTION.match(plain)
     return next((name for name in match.groups() if name), "") if match else ""
 

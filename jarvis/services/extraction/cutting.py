@@ -74,7 +74,9 @@ def starts_clause(tokens: list[str], index: int) -> bool:
         for offset, token in enumerate(following[:6]):
             if token in {",", "and", "or", "in", "with", "for", "to", "because", "so", "who"}:
                 return False
-            if offset and (token in w.AUXILIARIES or _verb_like(token)):
+            name = tokens[index + 1 + offset][:1].isupper()
+            plain = token in w.AUXILIARIES | w.PLAIN_VERBS
+            if offset and (plain or (_verb_like(token) and not name)):
                 return True
         return False
     return low in {"he", "she", "they", "it", "that", "this", "you", "who", "there"} and bool(

@@ -64,7 +64,7 @@ _NO = (
     r"^user (?:is|was) (?:on|at|in) (?:line|page|step|chapter|large|small|it|the (?:phone|line|bus|"
     r"train|toilet|meeting|middle|process))\b",
     r"^user (?:is|was) (?:just )?(?:sitting|standing|waiting|wondering|looking at|looking for|asking|"
-    r"trying|checking|running the|testing|getting|having|seeing|thinking|talking|eating|drinking|"
+    r"trying(?! to (?:quit|lose|learn|stop|become|get pregnant|eat|cut|save))|checking|running the|testing|getting|having|seeing|thinking|talking|eating|drinking|"
     r"cooking|lying|chilling|relaxing|hanging|heading|leaving|coming back|typing|reading (?:it|this|"
     r"that|the)|enjoying|watching (?:it|this|that|the)|hoping|referring|assuming|guessing|using the)\b",
     r"^user (?:" + _ADVERB + r")(?:thinks?|thought|guess(?:es)?|means?|meant|supposes?|wonders?|"
@@ -235,6 +235,10 @@ _NAMED = re.compile(r"User's (?:[\w-]+ ){1,3}(?:is|are) (?:called |named )?[^\W\
 """What bears a name: "User's coach is Lindiwe"."""
 
 
+_PROPER = re.compile(r"User is (?:[^\W\d_a-z]\w+)(?: [^\W\d_a-z]\w+){0,2}")
+"""A name, a nationality, a religion: "User is Dana", "User is Kurdish"."""
+
+
 @cache
 def _no() -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in _NO))
@@ -251,6 +255,8 @@ def judge(fact: str, *, presupposed: bool = False) -> Judgement:
     found = next((entry[1:] for entry in _yes() if entry[0].search(text)), None)
     if found is None and _NAMED.match(fact):
         found = (MemoryType.FACT, "people", 0.65)
+    if found is None and _PROPER.fullmatch(fact):
+        found = (MemoryType.FACT, "self", 0.85)
     refused = _no().search(text) is not None and not presupposed
     if found is None:
         verdict = Verdict.NO if refused else Verdict.ASK

@@ -133,6 +133,12 @@ AUXILIARIES = frozenset(
     " may might must".split()
 )
 
+PLAIN_VERBS = frozenset(
+    "live work own have like love speak run play come study teach hate want go eat drink sell"
+    " collect keep grow write build make".split()
+)
+"""Verbs that are seen as such after a plural subject ("my parents live …")."""
+
 QUESTION_STARTS = frozenset(
     "what who whom whose which where when why how do does did is are am was were can could will"
     " would shall should may might have has had any".split()
