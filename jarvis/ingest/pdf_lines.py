@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,26 +96,31 @@ class PageText:
         return found
 
     def split(self, line: Line, left: float, right: float) -> tuple[Line, Line] | None:
-        """Parts ``line`` at its gap that covers the gutter from ``left`` to ``right``."""
-        previous, place = None, line.first
+        """Parts ``line`` at its widest gap that lies on the gutter from ``left`` to ``right``.
+
+        None when there is no gap there that is wider than the blanks between words.
+        """
+        widest = max(6.0, 0.6 * line.height)
+        found: tuple[int, int, float, int, int, float] | None = None
+        before: tuple[int, float, int] | None = None
+        place = line.first
         for position, char in enumerate(line.text):
             if not char.isspace():
-                box = self._at(place)
-                u0, u1 = _turned(box, line.turn)[:2]
-                if previous is not None and previous[1] <= left + 2 and u0 >= right - 2:
-                    before, after = line.text[: previous[0] + 1], line.text[position:]
-                    head = Line(
-                        before, line.u0, previous[1], line.v0, line.v1, line.turn, line.bold,
-                        first=line.first, last=previous[2],
-                    )  # fmt: skip
-                    tail = Line(
-                        after, u0, line.u1, line.v0, line.v1, line.turn, line.bold, line.cut,
-                        first=place, last=line.last,
-                    )  # fmt: skip
-                    return head, tail
-                previous = (position, u1, place)
+                u0, u1, _, _ = _turned(self._at(place), line.turn)
+                if before is not None and before[1] < right and u0 > left:
+                    gap = u0 - before[1]
+                    if gap > widest:
+                        widest = gap
+                        found = (before[0], position, before[1], before[2], place, u0)
+                before = (position, u1, place)
             place += 2 if char > "\uffff" else 1
-        return None
+        if found is None:
+            return None
+        end, start, u1, last, first, u0 = found
+        head, tail = copy(line), copy(line)
+        head.text, head.u1, head.last, head.cut = line.text[: end + 1], u1, last, False
+        tail.text, tail.u0, tail.first = line.text[start:], u0, first
+        return head, tail
 
     def _without_false_spaces(self, line: Line) -> str:
         """Joins words that only a blank of no width parts behind a ligature ("defi nition")."""

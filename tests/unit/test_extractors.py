@@ -109,6 +109,19 @@ def test_pdf_two_columns_are_read_one_after_the_other(by_row: bool) -> None:
     assert words.index("Title") < words.index("left column") < words.index("right column")
 
 
+def test_pdf_three_columns_of_different_length() -> None:
+    def draw(made: FPDF) -> None:
+        made.set_font("Helvetica", size=9)
+        for row in range(30):
+            for column, (x, rows) in enumerate(((12, 30), (77, 22), (142, 9))):
+                if row < rows:
+                    made.text(x, 20 + 5 * row, f"column {column} goes on in row {row}")
+
+    words = " ".join(text_of(read(make.pdf([draw]))).split())
+    for column, rows in ((0, 30), (1, 22), (2, 9)):
+        assert " ".join(f"column {column} goes on in row {n}" for n in range(rows)) in words
+
+
 def test_pdf_table_rows_stay_together() -> None:
     def table(made: FPDF) -> None:
         for n in range(12):
