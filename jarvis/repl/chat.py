@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jarvis.cli import output
 from jarvis.errors import DatabaseUnavailable, JarvisError
 from jarvis.repl.commands import Needs
 from jarvis.repl.figures import summary_line
@@ -32,6 +31,8 @@ class Chat:
         past: the turns of a private chat, which nobody else keeps.
         last: the last finished answer.
         asked: the last question.
+        last_message: up to which message this chat knows what its session holds.
+        own_turns: turns of its own since then.
         draft: what stands in the next input line already.
         queued: a message that was typed ahead, to be sent next.
         notice: what the toolbar says about the work in the background.
@@ -53,6 +54,7 @@ class Chat:
     partial: str = ""
     facts: int | None = None
     last_message: int = 0
+    own_turns: int = 0
     draft: str = ""
     queued: str = ""
     notice: str = ""
@@ -87,19 +89,26 @@ class Chat:
         if self.session_id is None:
             session = self.app.sessions.start(title=self.title, system=self.system)
             self.enter(session.id, session.title)
-        elif self.last_message:
-            self._look_for_others()
+        else:
+            self._look_for_others(self.session_id)
+        self.own_turns += 1
 
-    def _look_for_others(self) -> None:
-        """Tells about turns that another chat added to this session."""
-        assert self.session_id is not None  # noqa: S101 -- a session was entered
-        others = self.app.sessions.messages_since(self.session_id, self.last_message)
-        asked = sum(message.role == "user" for message in others)
-        if asked:
-            turns = "a turn" if asked == 1 else f"{asked} turns"
-            output.note(f"another chat added {turns} to this session; they are part of the talk")
-        if others:
-            self.last_message = others[-1].id
+    def _look_for_others(self, session_id: int) -> None:
+        """Tells about turns that another chat added to this session since our last one."""
+        new = self.app.sessions.messages_since(session_id, self.last_message)
+        others = sum(message.role == "user" for message in new) - self.own_turns
+        if others > 0:
+            turns = "a turn" if others == 1 else f"{others} turns"
+            self.notes.append(f"another chat added {turns} to this session, which now holds both")
+        self.last_message = new[-1].id if new else self.last_message
+        self.own_turns = 0
+
+    def mark(self) -> None:
+        """What the session holds now is known here."""
+        if self.session_id is not None:
+            last = self.app.sessions.show(self.session_id, last=1).messages
+            self.last_message = last[-1].id if last else 0
+        self.own_turns = 0
 
     def finished(self, result: TurnResult) -> None:
         """Takes over what a finished turn brought."""
@@ -123,7 +132,7 @@ class Chat:
         """
         self.leave()
         self.session_id, self.title = session_id, title
-        self.last_message = 0
+        self.last_message = self.own_turns = 0
         if session_id is None:
             return False
         from jarvis.services import sessions
@@ -208,11 +217,10 @@ class Chat:
         models.download(self.app.paths, self.app.config, name, tell)
         self.report("")
 
-    def say_notes(self) -> None:
-        """Prints what the background found worth saying."""
+    def take_notes(self) -> list[str]:
+        """What the talk should be told, once."""
         notes, self.notes = self.notes, []
-        for text in notes:
-            output.note(text)
+        return notes
 
     def closing(self, result: TurnResult) -> list[str]:
         """The dim lines below an answer."""

@@ -37,7 +37,6 @@ def converse(chat: Chat, opening: Opening | None = None) -> None:
             return line.ask(draft)
 
         def answer(text: str) -> None:
-            chat.say_notes()
             send(chat, terminal, text, line.leftover())
             background.start()
 

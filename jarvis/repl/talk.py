@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 REPLAYED_TURNS = 2
 """Turns shown again when a session is resumed."""
+REPLAYED_MESSAGES = 40
+"""Messages that are looked through for them."""
 LISTED = 20
 
 
@@ -88,10 +91,10 @@ def go_on_with(chat: Chat, terminal: Surface, session: Session) -> None:
     chat.private = False
     chat.fresh()
     elsewhere = chat.enter(session.id, session.title)
-    last = chat.app.sessions.show(session.id, last=2 * REPLAYED_TURNS).messages
+    last = last_turns(chat.app.sessions.show(session.id, last=REPLAYED_MESSAGES).messages)
     replay(terminal, last)
     if last:
-        chat.last_message = last[-1].id
+        chat.mark()
         chat.asked = next((m.content for m in reversed(last) if m.role is Role.USER), "")
         chat.partial = next((m.content for m in reversed(last) if m.role is Role.ASSISTANT), "")
     output.note(f"going on with session {session.id}: {session.title or 'untitled'}")
@@ -99,7 +102,13 @@ def go_on_with(chat: Chat, terminal: Surface, session: Session) -> None:
         output.warn("another chat has this session open: what both say becomes one talk")
 
 
-def replay(terminal: Surface, messages: tuple[Message, ...]) -> None:
+def last_turns(messages: Sequence[Message], turns: int = REPLAYED_TURNS) -> Sequence[Message]:
+    """The messages from the last few questions on; a turn may hold calls of tools as well."""
+    starts = [i for i, message in enumerate(messages) if message.role is Role.USER]
+    return messages[starts[-turns] :] if len(starts) >= turns else messages
+
+
+def replay(terminal: Surface, messages: Sequence[Message]) -> None:
     """Shows messages as they looked when they were said."""
     for message in messages:
         if message.role is Role.USER:
@@ -150,7 +159,7 @@ def _take_back(chat: Chat) -> str | None:
     if chat.session_id is None:
         return None
     words = chat.app.sessions.take_back(chat.session_id)
-    chat.last_message = 0
+    chat.mark()
     return words
 
 

@@ -41,6 +41,8 @@ def send(chat: Chat, terminal: Terminal, text: str, keys: Sequence[KeyPress] = (
     try:
         with watch.during(write, keys):
             chat.begin()
+            for note in chat.take_notes():
+                view.line(note)
             runner.run(chat.app.assistant.turn(runner.request(text)), terminal.interrupts)
     except KeyboardInterrupt:
         runner.interrupted = True
@@ -157,6 +159,8 @@ def send_plainly(chat: Chat, terminal: PlainTerminal, text: str) -> None:
     pieces: list[str] = []
     try:
         chat.begin()
+        for note in chat.take_notes():
+            output.note(note)
         for event in chat.app.assistant.turn(chat.request(text)):
             match event:
                 case turns.Delta(piece):
