@@ -54,7 +54,7 @@ def asked(log: Path) -> list[str]:
 
 def test_a_talk(open_chat: Open) -> None:
     person = ready(open_chat())
-    assert "new session · scripted · 3 facts known · /help" in person.text
+    person.until("new session · scripted · 3 facts known · /help")
     person.send("hello there")
     person.until(STATS)
     ready(person)
@@ -294,7 +294,7 @@ def test_a_private_chat_is_not_in_the_history(open_chat: Open, tmp_path: Path) -
     person.send("/private on")
     person.until("nothing is stored, and this is")
     ready(person)
-    assert "private: nothing is stored" in person.text
+    person.until("private: nothing is stored ·")
     person.send("my secret")
     person.until("You said: my secret")
     ready(person)
