@@ -218,18 +218,21 @@ def fit(
     notes: list[str] = []
     limit = budget.total
     # The user's own long message is read whole, if the window holds it, and so are the best
-    # facts: the bound in seconds then gives way, and that is said.
-    needed = fixed + sum(facts[:1])
+    # fact and the newest turn: the bound in seconds then gives way.
+    needed = fixed + sum(facts[:1]) + sum(history[-1:])
     if needed > limit:
         limit = min(needed, budget.limit)
-        if budget.seconds_per_token:
+        # What was answered last is in the server's cache; a long question costs time.
+        if budget.seconds_per_token and fixed > budget.total:
             notes.append(
-                f"a long message: reading it takes about {limit * budget.seconds_per_token:.0f} s"
+                f"a long message: reading it takes about {fixed * budget.seconds_per_token:.0f} s"
             )
     room = limit - fixed
     first_facts = min(sum(facts), budget.shares[Share.FACTS], room)
     allowed = max(min(budget.shares[Share.HISTORY], room - first_facts), 0)
     start = history_start(history, allowed)
+    while start < len(history) and sum(history[start:]) > room:
+        start += 1
     pool = room - sum(history[start:])
     whole_facts, used = _whole(facts, min(pool, budget.shares[Share.FACTS]))
     pool -= used
@@ -261,14 +264,15 @@ def history_start(history: Sequence[int], share: int) -> int:
     """The first turn that is kept, as an index into ``history`` (oldest first).
 
     The same for as many turns as possible: replayed from the first turn on, the start moves
-    only when the share is exceeded, and then far enough to leave ``KEEP_AFTER_CUT`` of it.
+    only when the share is exceeded, and then far enough to leave ``KEEP_AFTER_CUT`` of it. The
+    newest turn stays, however long: the next question is most often about it.
     """
     start, used = 0, 0
     for index, tokens in enumerate(history):
         used += tokens
         if used <= share:
             continue
-        while start <= index and used > share * KEEP_AFTER_CUT:
+        while start < index and used > share * KEEP_AFTER_CUT:
             used -= history[start]
             start += 1
     return start

@@ -67,11 +67,7 @@ def outgrows(history: Sequence[PastTurn], counts: Sequence[int], share: int) -> 
         the id of the last message to summarise; 0: everything fits.
     """
     start = history_start(counts, share)
-    if start == 0:
-        return 0
-    if start < len(history):
-        return history[start].message_id - 1
-    return history[-1].message_id
+    return history[start].message_id - 1 if start else 0
 
 
 def close_session(app: App, session_id: int) -> None:

@@ -122,20 +122,24 @@ class ToolLoop:
         """
         talk = list(messages)
         rounds_over = stuck = 0
+        parted = False
         while True:
             offered = self.definitions() if rounds_over < 2 else []
             text: list[str] = []
             asked: list[ToolCall] = []
             for item in self._round(talk, offered, options):
                 if isinstance(item, ChatChunk):
+                    if parted and item.text:
+                        # What was said before a call is a paragraph of its own.
+                        yield ChatChunk(text="\n\n")
+                        parted = False
                     text.append(item.text)
                     asked += item.tool_calls
                 yield item
             if not asked or self._box is None or not offered:
                 return
             talk.append(ChatMessage("assistant", "".join(text), tuple(asked)))
-            if "".join(text).strip():
-                yield ChatChunk(text="\n\n")
+            parted = parted or bool("".join(text).strip())
             over = len(self.calls) >= self._max_calls
             rounds_over += over
             before = len(self.calls)

@@ -142,13 +142,9 @@ def for_turn(
         budget=budget,
         asker=request.confirm,
         private=request.private,
-        words=request.text if small(model) else None,
+        words=request.text,
+        small=0 < model.info().parameters < SMALL,
     )
-
-
-def small(model: ChatModel) -> bool:
-    """Whether the model is offered tools by need only; an unknown size counts as large."""
-    return 0 < model.info().parameters < SMALL
 
 
 def open_box(
@@ -159,7 +155,8 @@ def open_box(
     budget: Budget,
     asker: Asker | None = None,
     private: bool = False,
-    words: str | None = None,
+    words: str = "",
+    small: bool = False,
 ) -> Toolbox:
     """The tools that a turn offers: possible under the policy, useful here, within the budget.
 
@@ -167,7 +164,8 @@ def open_box(
         now: the time that tools take for now, in the user's zone.
         asker: puts questions to the user; None: nobody can answer.
         private: nothing may be stored.
-        words: the user's message, for a model that sees only the tools which it asks for.
+        words: the user's message.
+        small: offer only what the message calls for; also done where all would cost too much.
     """
     found, rules = registry(app), policy(app, asker)
     useful = [
@@ -175,11 +173,13 @@ def open_box(
         for tool in rules.offered(found)
         if not (tool.name == "read_file" and not app.config.tools.folders)
         and not (tool.effect is Effect.WRITES and private)
-        and (words is None or tool.called_for(words))
     ]
+    costs = {tool.name: estimator.count_messages((), [tool.definition()]) for tool in useful}
     limit, used, kept = int(budget.total * DEFINITIONS), 0, []
+    if small or sum(costs.values()) > limit:
+        useful = [tool for tool in useful if tool.called_for(words)]
     for tool in useful:
-        used += estimator.count_messages((), [tool.definition()])
+        used += costs[tool.name]
         if used <= limit:
             kept.append(tool)
     return Toolbox(tuple(kept), rules, context(app, now, private=private), tuple(found.problems))

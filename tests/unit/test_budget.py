@@ -103,7 +103,8 @@ def test_what_fits_is_within_the_total_and_prefers_the_better(
         + sum(result.turns)
         + sum(result.documents)
     )
-    assert used == result.total <= max(whole.total, persona + question + sum(facts[:1]))
+    needed = persona + question + sum(facts[:1]) + sum(history[-1:])
+    assert used == result.total <= max(whole.total, needed)
     assert result.total <= whole.limit
     assert all(kept in {0, count} for kept, count in zip(result.facts, facts, strict=True))
     assert all(kept <= count for kept, count in zip(result.documents, documents, strict=True))
@@ -136,6 +137,15 @@ def test_an_overlong_message_is_refused_with_numbers() -> None:
     assert f"{caught.value.parts} or more parts" in caught.value.hint
 
 
+def test_the_newest_turn_stays_however_long() -> None:
+    result = fit(budget(), persona=100, question=20, history=[100] * 9 + [3000])
+    assert result.history_from == 9
+    assert result.total >= 3120
+    gone = fit(budget(), persona=100, question=20, history=[100, 9000])
+    assert gone.history_from == 2
+    assert gone.total <= budget().limit
+
+
 def test_history_that_falls_out_without_a_summary_is_said() -> None:
     def notes(summary: int) -> str:
         made = fit(budget(), persona=100, question=20, summary=summary, history=[300] * 50)
@@ -156,10 +166,10 @@ def test_a_message_within_the_window_is_read_whole_and_its_price_said() -> None:
 def test_the_start_of_history_only_moves_forward_and_fits(history: list[int], share: int) -> None:
     starts = [history_start(history[:size], share) for size in range(len(history) + 1)]
     assert all(first <= second for first, second in pairwise(starts))
-    assert all(
-        sum(history[start:size]) <= share
-        for size, start in zip(range(len(starts)), starts, strict=True)
-    )
+    for size, start in enumerate(starts):
+        kept = history[start:size]
+        assert sum(kept) <= share or len(kept) == 1
+        assert kept or size == 0
 
 
 def test_the_start_of_history_stays_put_for_several_turns() -> None:
