@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from jarvis.services import worker
+from jarvis.services import memory, search, worker
 from jarvis.services.app import App
 from jarvis.services.turns import Finished, TurnRequest
 from jarvis.store import memories, sessions, users
-from jarvis.types import Role, WorkState
+from jarvis.types import MemoryHit, Role, WorkState
 from tests.conftest import Cli
 from tests.e2e.introductions import INTRODUCTIONS
 
@@ -88,3 +88,62 @@ def test_two_users_never_see_each_others_rows(app: App) -> None:
     assert "Gringotts" not in "".join(part.content for part in prepared.prompt.messages)
     prepared = first.assistant.dry_run(TurnRequest("What is my bank called?"))
     assert "Gringotts" in "".join(part.content for part in prepared.prompt.messages)
+
+
+UNRELATED = [
+    f"User {verb} {what}"
+    for verb, things in {
+        "likes": "lentil soup,brass bands,long walks,old maps,tram rides,salt liquorice,fog,sauna,"
+        "crossword puzzles,autumn,black tea,rye bread,lighthouses,opera,cold water,plums,jazz,"
+        "thunderstorms,board games,marzipan",
+        "dislikes": "cilantro,leaf blowers,early meetings,glitter,elevator music,wasps,spam calls,"
+        "humid summers,queues,fireworks,liver,polyester,traffic jams,small talk,dust,karaoke,"
+        "mosquitoes,raisins,heights,paperwork",
+        "owns": "a red bicycle,two cats,a cello,a rowing boat,an allotment,a kiln,nine cacti,"
+        "a tent,a globe,a typewriter,a telescope,a loom,an accordion,a caravan,a hammock,a sextant,"
+        "a greenhouse,a barometer,a unicycle,a piano",
+        "visited": "Tbilisi in 2011,Quito in 2012,Bergen in 2013,Hobart in 2014,Dakar in 2015,"
+        "Lviv in 2016,Pune in 2017,Cork in 2018,Nagoya in 2019,Accra in 2020,Lima in 2021,"
+        "Riga in 2022,Oslo in 2023,Perth in 2024,Turin in 2025,Basel in 2010,Leeds in 2009,"
+        "Nice in 2008,Malmö in 2007,Split in 2006",
+        "is allergic to": "peanuts,birch pollen,penicillin,nickel,bee stings,latex,shellfish,mould,"
+        "cat hair,sesame,kiwi,dust mites,ragweed,lanolin,soy,wheat,celery,mustard,lupin,aspirin",
+        "has an appointment with": "the dentist,the optician,the notary,the plumber,the bank,"
+        "the barber,the vet,the tailor,the landlord,the tax office,the surgeon,the locksmith,"
+        "the gardener,the electrician,the midwife,the roofer,the chimney sweep,the upholsterer,"
+        "the dermatologist,the piano tuner",
+        "is related to": "a sister in Ghent,a cousin in Porto,an uncle in Graz,an aunt in Brno,"
+        "a nephew in Lund,a niece in Vilnius,a brother in Kyoto,a grandmother in Bari,"
+        "a stepfather in Reno,a goddaughter in Tartu,a twin in Sofia,a son in Galway,"
+        "a daughter in Utrecht,a grandfather in Izmir,a half-sister in Cusco,an ex in Bath,"
+        "a mother-in-law in Pisa,a great-aunt in Kobe,a grandson in Delft,a cousin in Minsk",
+        "takes": "the 7:40 tram,vitamin D,salsa lessons,cold showers,the stairs,naps on Sunday,"
+        "the night train,magnesium,Finnish lessons,the ferry,tea without milk,long baths,"
+        "swimming lessons,iron tablets,the scenic route,notes by hand,the blue umbrella,"
+        "piano lessons,a packed lunch,holidays in June",
+        "celebrates": "a birthday on 14 March,an anniversary on 2 May,name day on 6 December,Holi,"
+        "Midsummer,Epiphany,Burns Night,Nowruz,Songkran,Hanami,St Lucy's Day,Eid,Passover,Diwali,"
+        "Bastille Day,Carnival,Obon,Vappu,Candlemas,Harvest Home",
+        "cooks": "goulash on Mondays,dal on Tuesdays,risotto on Wednesdays,ramen on Thursdays,"
+        "fish on Fridays,pierogi on Saturdays,a roast on Sundays,jam in July,chutney in August,"
+        "sauerkraut in October,marmalade in January,pancakes in February,asparagus in April,"
+        "paella for guests,chowder in winter,moussaka in May,borscht in November,tamales in "
+        "December,gazpacho in June,porridge at dawn",
+    }.items()
+    for what in things.split(",")
+]
+"""Two hundred facts that have nothing to do with code."""
+
+
+@pytest.mark.model
+def test_the_coding_project_is_found_among_two_hundred_others(app: App) -> None:
+    assert len(UNRELATED) == 200
+    target = "User is building Jarvis AI Platform in Java"
+    texts = [*UNRELATED[:100], target, *UNRELATED[100:]]
+    memory.add(app, [memory.describe(text) for text in texts])
+    found = search.search(
+        app, "How is my coding project coming along?", kinds=("memories",), limit=3
+    )
+    assert target in [hit.memory.content for _, hit in found.hits if isinstance(hit, MemoryHit)]
+    greeting = app.assistant.dry_run(TurnRequest("hi"))
+    assert (greeting.memories, greeting.turns, greeting.chunks) == ((), (), ())
