@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import posixpath
+import struct
 import zipfile
 import zlib
 from typing import Any
@@ -15,6 +16,16 @@ from jarvis.ingest.model import Unreadable
 MAX_ENTRIES = 20_000
 """Files in one container at most; the largest real book tried has 900."""
 
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+)
+"""What ``zipfile`` raises over containers whose numbers are wrong."""
+
 
 class Package:
     """A ZIP container whose parts unpack to at most ``limit`` bytes in all."""
@@ -25,7 +36,7 @@ class Package:
         self._limit = limit
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        except (*_DAMAGE, OSError) as error:
             raise self.damaged("its directory is missing") from error
         if len(self._zip.infolist()) > MAX_ENTRIES:
             raise Unreadable(f"has more than {MAX_ENTRIES} parts", code="limit")
@@ -56,7 +67,7 @@ class Package:
                 data = part.read(self._left + 1)
         except KeyError:
             raise self.damaged(f"{name} is missing") from None
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as error:
+        except (*_DAMAGE, zlib.error, OSError, EOFError) as error:
             raise self.damaged(f"{name} cannot be unpacked") from error
         if len(data) > self._left:
             raise Unreadable(

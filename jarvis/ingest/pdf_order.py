@@ -20,6 +20,9 @@ MIN_ROWS = 4
 MIN_GUTTER = 8.0
 """Width of a gutter in points; a word space at 12 points is about 3."""
 
+MAX_WIDTH = 20_000.0
+"""Points; a page has at most 14,400 (ISO 32000-1, annex C). Damaged files have text at millions."""
+
 MAX_BLOCKS = 150
 """Blocks above which a page (a map, a form) stays as its program wrote it."""
 
@@ -60,7 +63,7 @@ def _gutters(runs: list[tuple[float, float]], lines: list[Line]) -> list[Gutter]
     """Vertical strips that (almost) no run of text touches, with text on both sides."""
     left, right = min(line.u0 for line in lines), max(line.u1 for line in lines)
     width = right - left
-    if width < 10 * MIN_GUTTER:
+    if not 10 * MIN_GUTTER <= width <= MAX_WIDTH:
         return []
     step = 2.0
     count = int(width / step) + 2

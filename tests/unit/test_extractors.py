@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from pathlib import Path
+from random import Random
 
 import pytest
 from fpdf import FPDF
@@ -470,6 +472,33 @@ def test_docx_bomb_stops_at_its_limit() -> None:
     with pytest.raises(Unreadable) as caught:
         extract(Source(data, "bomb.docx", max_text=1_000_000))
     assert caught.value.code == "limit"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damaged_bytes_are_read_or_refused(seed: int) -> None:
+    """Whatever is damaged, there is a reading or a reason, and no other error."""
+    random = Random(seed)
+    wholes = {
+        "a.pdf": make.pdf([make.paragraph(n, 5) for n in range(3)]),
+        "a.docx": make.docx_body("<w:p><w:r><w:t>" + make.paragraph(1, 9) + "</w:t></w:r></w:p>"),
+        "a.epub": make.epub([("One", "<p>one</p>"), ("Two", "<p>two</p>")]),
+        "a.html": f"<html><body><p>{make.paragraph(1)}</p></body></html>".encode(),
+    }
+    for name, whole in wholes.items():
+        for _ in range(25):
+            data = bytearray(whole)
+            for _ in range(random.choice((1, 5, 40))):
+                data[random.randrange(len(data))] = random.randrange(256)
+            with contextlib.suppress(Unreadable):
+                read(bytes(data), name)
+
+
+def test_pdf_text_at_millions_of_points_is_no_hang() -> None:
+    def draw(made: FPDF) -> None:
+        for row in range(12):
+            made.text(15 if row % 2 else 3_000_000, 20 + 6 * row, "somewhere far away")
+
+    read(make.pdf([draw]))
 
 
 def test_docx_cut_is_damaged_not_a_traceback() -> None:
