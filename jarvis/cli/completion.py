@@ -251,6 +251,7 @@ _jarvis() {{
   # A model name holds a colon, which bash takes for the border of a word.
   [[ $kind == model ]] && declare -F __ltrim_colon_completions > /dev/null &&
     __ltrim_colon_completions "$cur"
+  return 0
 }}
 complete -o default -F _jarvis jarvis
 """
