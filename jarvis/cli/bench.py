@@ -51,6 +51,9 @@ def recall(
     sample: Annotated[
         int | None, typer.Option("--sample", min=1, help="So many questions, evenly spread.")
     ] = None,
+    stsb: Annotated[
+        Path | None, typer.Option("--stsb", metavar="FILE", help="Pairs of sentences, as CSV.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """How well past turns and facts are found: recall on the LoCoMo benchmark."""
@@ -61,6 +64,10 @@ def recall(
         figures = bench_recall.run(
             state_of(context).app, folder, sample=sample, progress=progress.update
         )
+        if stsb is not None:
+            figures.append(
+                bench_recall.similarity(state_of(context).app, stsb, progress=progress.update)
+            )
     output.emit_records(
         figures, json=json, columns=("search", "group", "questions", "recall", "ms", "bar", "met")
     )

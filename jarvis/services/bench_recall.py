@@ -10,6 +10,10 @@ facts as keys, which no real conversation has.
 from __future__ import annotations
 
 import contextlib
+import csv
+import itertools
+import math
+import statistics
 import time
 import uuid
 from collections import Counter
@@ -19,6 +23,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jarvis.errors import UsageError
 from jarvis.retrieval import Query, index, terms, words
 from jarvis.retrieval.search import Retriever
 from jarvis.services import indexing
@@ -312,6 +317,54 @@ class _Bm25:
         ]
         order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
         return [i + 1 for i in order[:limit] if scores[i] > 0]
+
+
+def similarity(app: App, file: Path, *, progress: Callable[[str], None] = lambda _: None) -> Figure:
+    """Spearman's correlation of cosine and score on pairs of sentences (STS, as CSV).
+
+    A wrong prefix or a model that is wired wrongly shows here.
+
+    Raises:
+        UsageError: the file holds something else.
+    """
+    try:
+        with file.open(encoding="utf-8", newline="") as stream:
+            rows = [(left, right, float(score)) for left, right, score in csv.reader(stream)]
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{file} does not hold pairs of sentences with a score: {error}", "--stsb FILE"
+        ) from error
+    progress("embedding pairs of sentences")
+    embedder = app.embedder()
+    left = embedder.embed_documents([row[0] for row in rows])
+    right = embedder.embed_documents([row[1] for row in rows])
+    cosines = [_cosine(a, b) for a, b in zip(left, right, strict=True)]
+    found = statistics.correlation(_ranks(cosines), _ranks([row[2] for row in rows]))
+    return Figure(
+        "sentence pairs",
+        file.stem,
+        len(rows),
+        {"spearman": round(found, 4)},
+        bar="spearman >= 0.86",
+        met=found >= 0.86,
+    )
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Rank of each value; equal ones share the mean of their ranks (as Spearman has it)."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    for _, group in itertools.groupby(enumerate(order), key=lambda pair: values[pair[1]]):
+        places = list(group)
+        shared = statistics.mean(rank for rank, _ in places)
+        for _, position in places:
+            ranks[position] = shared
+    return ranks
+
+
+def _cosine(a: Vector, b: Vector) -> float:
+    dot = math.fsum(x * y for x, y in zip(a, b, strict=True))
+    return dot / math.sqrt(math.fsum(x * x for x in a) * math.fsum(y * y for y in b))
 
 
 # --- the gate -----------------------------------------------------------------------------------
