@@ -127,8 +127,6 @@ def fill(app: App, model: EmbeddingModel, settings: Settings) -> None:
     for kind, texts in (("memory", facts), ("turn", talk), ("chunk", passages)):
         settings.progress(f"indexing {len(texts):,} rows of the kind {kind}")
         _index(app, model, kind, texts)
-    with app.database.connection() as connection:
-        samples.analyse(connection)
     settings.progress("counting terms and building indexes")
     for job in (indexing.statistics_job(), indexing.indexes_job()):
         while job.run_once(app, lambda: False):

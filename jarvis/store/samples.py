@@ -102,15 +102,6 @@ def set_counters(tx: Connection, user_id: int) -> None:
         )
 
 
-def analyse(connection: Connection) -> None:
-    """Gives the planner statistics of what was just copied."""
-    for table in (
-        "memories", "messages", "chunks", "memory_vectors", "message_vectors", "chunk_vectors",
-        "memory_terms", "message_terms", "chunk_terms",
-    ):  # fmt: skip
-        connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(table)))
-
-
 def remove_user(tx: Connection, user_id: int) -> None:
     """Deletes a user of a benchmark with everything."""
     tx.execute("DELETE FROM users WHERE user_id = %s", (user_id,))
