@@ -179,10 +179,11 @@ class _Import:
                 _check_format(number, record)
             elif kind == "tombstone_key":
                 self._adopt_key(number, record)
-            elif kind in records:
+            elif isinstance(kind, str) and kind in records:
+                _check_links(number, kind, record)
                 records[kind].append((number, record))
             else:
-                raise _bad(number, f"there are no records of kind {kind!r}")
+                raise _bad(number, f"there are no records of kind {str(kind)[:40]!r}")
         self._plan(records)
         for kind, table in _KINDS.items():
             for number, record in records[kind]:
@@ -350,12 +351,19 @@ def _id(number: int, row: Mapping[str, Any]) -> int:
     return value
 
 
+def _check_links(number: int, kind: str, row: Mapping[str, Any]) -> None:
+    for name, _ in _LINKS.get(_KINDS[kind], ()):
+        value = row.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise _bad(number, f"its {name} is no number")
+
+
 def _check_memory(number: int, row: dict[str, Any]) -> None:
     content = row.get("content")
     if not isinstance(content, str) or not clean_line(content):
         raise _bad(number, "a memory needs content")
     for name, kinds in (("type", MemoryType), ("state", MemoryState), ("source", MemorySource)):
-        if name in row and row[name] not in {kind.value for kind in kinds}:
+        if name in row and row[name] not in [kind.value for kind in kinds]:
             raise _bad(number, f"there is no {name} {str(row[name])[:40]!r}")
 
 
