@@ -35,14 +35,14 @@ class CachedTokens:
         self.value: int | None = None
 
     def look(self, line: bytes) -> None:
-        """Takes the last bytes of an answer."""
+        """Takes one line of an answer."""
         if b'"prompt_cached_count"' in line:
             with contextlib.suppress(ValueError, AttributeError, TypeError):
                 self.value = int(json.loads(line).get("prompt_cached_count"))
 
 
 class _Tap(httpx.BaseTransport):
-    """Hands the last line of each answer to ``on_line``, and everything on as it is."""
+    """Hands each line of an answer to ``on_line``, and everything on as it is."""
 
     def __init__(self, inner: httpx.BaseTransport, on_line: Callable[[bytes], None]) -> None:
         self.inner = inner
@@ -66,10 +66,12 @@ class _TappedStream(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         tail = b""
         for piece in self.inner:
-            tail = (tail + piece)[-65_536:].rstrip(b"\n").rpartition(b"\n")[2]
-            if tail.endswith(b"}"):
-                self.on_line(tail)
+            *lines, tail = (tail + piece).split(b"\n")
+            for line in lines:
+                self.on_line(line)
+            tail = tail[-65_536:]
             yield piece
+        self.on_line(tail)
 
     def close(self) -> None:
         self.inner.close()
