@@ -115,18 +115,19 @@ class Home:
                 if row is not None:
                     found["backend"] = row[0]
         engine = launcher.status(self.paths)
-        if engine.pid is not None:
+        if engine.pid:
             found["engine"] = engine.pid
         for lock in self.paths.state.glob("worker-*.lock"):
             with contextlib.suppress(ValueError, OSError):
                 pid = int(lock.read_text())
-                if "worker" in Path(f"/proc/{pid}/cmdline").read_text():
+                if pid > 1 and "worker" in Path(f"/proc/{pid}/cmdline").read_text():
                     found["worker"] = pid
         return found
 
 
 def kill(pid: int) -> bool:
     """SIGKILL; whether there was such a process."""
+    assert pid > 1, "0 would be our own process group"
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
