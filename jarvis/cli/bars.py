@@ -32,30 +32,50 @@ class FileBars:
         self._plain: Progress | None = None
         self._file: Any = None
         self._all: Any = None
+        self._state = ("", 1, "", "", 0, 0)
 
     def __enter__(self) -> FileBars:
         if not output.stderr().cursor:
             self._plain = Progress("reading", total=self.files or None)
             self._plain.__enter__()
             return self
+        self._open()
+        return self
+
+    def _open(self) -> None:
+        """Draws the bars anew. A bar that was stopped would, started again, wipe what was written
+        below it since."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
 
+        out = output.stderr()
         self._rich = Bars(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.fields[unit]}", markup=False),
             TimeRemainingColumn(),
-            console=Console(stderr=True, no_color=not output.stderr().colour),
+            console=Console(stderr=True, no_color=not out.colour),
             transient=True,
         )
         self._file = self._rich.add_task("", total=None, unit="")
-        self._all = self._rich.add_task("all files", total=self.files, unit="files")
-        self._rich.update(self._all, visible=self.files > 1)
+        self._all = self._rich.add_task(
+            "all files", total=self.files, unit="files", visible=self.files > 1
+        )
+        self._show()
         self._rich.start()
-        return self
+
+    def _show(self) -> None:
+        name, number, stage, unit, done, total = self._state
+        self._rich.update(
+            self._file,
+            description=f"{stage} {name}",
+            completed=done,
+            total=total or None,
+            unit=unit if total else "",
+        )
+        self._rich.update(self._all, completed=number - 1)
 
     def __exit__(
         self,
@@ -79,14 +99,8 @@ class FileBars:
             text = f"{number}/{self.files} {safe}: {stage}{amount}"
             self._plain.update(text, done=number - 1 + share)
             return
-        self._rich.update(
-            self._file,
-            description=f"{stage} {safe}",
-            completed=done,
-            total=total or None,
-            unit=unit if total else "",
-        )
-        self._rich.update(self._all, completed=number - 1)
+        self._state = (safe, number, stage, unit, done, total)
+        self._show()
 
     @contextmanager
     def away(self) -> Iterator[None]:
@@ -99,4 +113,4 @@ class FileBars:
         try:
             yield
         finally:
-            self._rich.start()
+            self._open()
