@@ -44,14 +44,18 @@ class Home:
         self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
         """``jarvis ARGUMENTS`` in a process group of its own; output into files beside it."""
-        with tempfile.TemporaryFile() as source:
+        with (
+            tempfile.TemporaryFile() as source,
+            (self.folder / "stdout").open("wb") as out,
+            (self.folder / "stderr").open("wb") as err,
+        ):
             source.write(stdin)
             source.seek(0)
             return subprocess.Popen(
                 [sys.executable, "-m", "jarvis", *arguments],
                 stdin=source,
-                stdout=(self.folder / "stdout").open("wb"),
-                stderr=(self.folder / "stderr").open("wb"),
+                stdout=out,
+                stderr=err,
                 env={**self.environment, **(env or {})},
                 start_new_session=True,
             )
