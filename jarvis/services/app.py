@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jarvis import log
 from jarvis.config import Config
 from jarvis.errors import NotFound
 from jarvis.paths import Paths
@@ -66,6 +67,7 @@ class App:
         download: Download | None = None,
         debug: bool = False,
     ) -> None:
+        log.set_up(paths.logs, config.log.level, debug=debug)
         self.config = config
         self.paths = paths
         self.config_path = config_path or paths.config_file
