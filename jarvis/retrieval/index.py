@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jarvis.errors import ModelUnavailable
 from jarvis.retrieval import terms, tuning
-from jarvis.store import upkeep
+from jarvis.store import message_keys, upkeep
 from jarvis.store import vectors as store
 from jarvis.store.vectors import Kind
 from jarvis.types import EmbeddingModel, Vector
@@ -51,10 +51,10 @@ def write_many_terms(
         weights = {owner: terms.weigh(kind, found) for owner, found in counts.items()}
         store.put_terms(tx, kind, user_id, language, weights)
         return
-    allowed = store.searchable_messages(tx, user_id, list(counts))
+    allowed = message_keys.searchable_messages(tx, user_id, list(counts))
     if allowed:
-        store.put_counts(tx, user_id, language, {owner: counts[owner] for owner in allowed})
-        _rebuild_keys(tx, user_id, store.messages_around(tx, user_id, allowed))
+        message_keys.put_counts(tx, user_id, language, {owner: counts[owner] for owner in allowed})
+        _rebuild_keys(tx, user_id, message_keys.messages_around(tx, user_id, allowed))
 
 
 def write_vectors(
@@ -74,11 +74,11 @@ def write_vectors(
         check_vector(vector, model)
     written = store.put_vectors(tx, kind, user_id, model_id, vectors)
     if kind == "turn" and written:
-        around = store.messages_around(tx, user_id, written)
-        store.put_windows(tx, user_id, model_id, around, tuning.NEIGHBOURS)
+        around = message_keys.messages_around(tx, user_id, written)
+        message_keys.put_windows(tx, user_id, model_id, around, tuning.NEIGHBOURS)
         write_fact_keys(tx, user_id, model_id, written)
     elif kind == "memory" and written:
-        told = store.sources(tx, user_id, written)
+        told = message_keys.sources(tx, user_id, written)
         if told:
             write_fact_keys(tx, user_id, model_id, told)
     return written
@@ -89,7 +89,7 @@ def write_fact_keys(
 ) -> None:
     """Makes the keys of messages with the facts taken from them anew; None: of all messages."""
     ids = None if message_ids is None else list(message_ids)
-    store.put_fact_keys(tx, user_id, model_id, ids, tuning.FACT)
+    message_keys.put_fact_keys(tx, user_id, model_id, ids, tuning.FACT)
 
 
 def check_vector(vector: Vector, model: EmbeddingModel) -> None:
@@ -120,13 +120,13 @@ def remove(tx: Connection, kind: Kind, user_id: int, ids: Iterable[int]) -> None
     ids = list(ids)
     around: list[int] = []
     if kind == "turn":
-        around = [i for i in store.messages_around(tx, user_id, ids) if i not in set(ids)]
+        around = [i for i in message_keys.messages_around(tx, user_id, ids) if i not in set(ids)]
     store.remove_vectors(tx, kind, user_id, ids)
     store.remove_terms(tx, kind, user_id, ids)
     if around:
         _rebuild_keys(tx, user_id, around)
         for model in store.models(tx):
-            store.put_windows(tx, user_id, model.id, around, tuning.NEIGHBOURS)
+            message_keys.put_windows(tx, user_id, model.id, around, tuning.NEIGHBOURS)
 
 
 def recount(tx: Connection, kind: Kind, user_id: int) -> None:
@@ -174,8 +174,8 @@ def calibrate(tx: Connection, embedder: Embedder, model: EmbeddingModel) -> Embe
 
 def _rebuild_keys(tx: Connection, user_id: int, message_ids: list[int]) -> None:
     parts: dict[int, list[tuple[terms.Counts, float]]] = {owner: [] for owner in message_ids}
-    for neighbour in store.neighbours(tx, user_id, message_ids):
+    for neighbour in message_keys.neighbours(tx, user_id, message_ids):
         weight = tuning.NEIGHBOURS[neighbour.distance]
         parts[neighbour.centre].append((neighbour.counts, weight))
     keys = {owner: terms.weigh("turn", terms.pool(found)) for owner, found in parts.items()}
-    store.put_keys(tx, user_id, keys)
+    message_keys.put_keys(tx, user_id, keys)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jarvis.errors import UsageError
 from jarvis.retrieval import collapse, dates, gate, references, terms, tuning
+from jarvis.retrieval.hits import Scored, chunk_hit, dropped, memory_hit, rounded, turn_hit
 from jarvis.retrieval.index import check_vector
 from jarvis.retrieval.query import Query, Results
 from jarvis.store import search as store
@@ -21,12 +22,8 @@ from jarvis.types import (
     ChunkHit,
     EmbeddingModel,
     Filters,
-    Memory,
     MemoryHit,
-    MemorySource,
-    MemoryState,
     MemoryType,
-    Role,
     TurnHit,
 )
 
@@ -40,16 +37,6 @@ LANGUAGE_SECONDS = 60.0
 """How long a user's language is remembered before it is read again."""
 
 NO_FILTERS = Filters()
-
-
-@dataclass(slots=True)
-class _Scored:
-    """A candidate on its way to a hit."""
-
-    candidate: Candidate
-    explanation: dict[str, Any]
-    score: float = 0.0
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +101,7 @@ class Retriever:
         """
         return self._search(
             "memory", user_id, query, model, filters, limit, gate, explain, min_similarity,
-            collapse, _memory_hit,
+            collapse, memory_hit,
         )  # fmt: skip
 
     def turns(
@@ -133,7 +120,7 @@ class Retriever:
         """What the user said in the past, each with the answer to it. See ``memories``."""
         return self._search(
             "turn", user_id, query, model, filters, limit, gate, explain, min_similarity,
-            collapse, _turn_hit,
+            collapse, turn_hit,
         )  # fmt: skip
 
     def chunks(
@@ -152,7 +139,7 @@ class Retriever:
         """Passages of documents. See ``memories``."""
         return self._search(
             "chunk", user_id, query, model, filters, limit, gate, explain, min_similarity,
-            collapse, _chunk_hit,
+            collapse, chunk_hit,
         )  # fmt: skip
 
     def _search(
@@ -167,7 +154,7 @@ class Retriever:
         explain: bool,
         min_similarity: float | None,
         collapsing: bool,
-        make_hit: Callable[[_Scored, int], HitT],
+        make_hit: Callable[[Scored, int], HitT],
     ) -> Results[HitT]:
         check_limit(limit)
         vector = query.vector if model is not None else None
@@ -208,10 +195,10 @@ class Retriever:
         hits = [entry for entry in scored if not entry.reason]
         for entry in hits[limit:]:
             entry.reason = f"more than {limit} were found"
-        dropped = [entry for entry in scored if entry.reason] if explain else []
+        left_out = [entry for entry in scored if entry.reason] if explain else []
         return Results(
             hits=tuple(make_hit(entry, rank) for rank, entry in enumerate(hits[:limit], 1)),
-            dropped=tuple(_dropped(entry) for entry in dropped),
+            dropped=tuple(dropped(entry) for entry in left_out),
             notes=_notes(how, period),
             gate=rule.describe(),
         )
@@ -264,7 +251,7 @@ class Retriever:
         question: _Question,
         now: datetime,
         period: dates.Period | None,
-    ) -> list[_Scored]:
+    ) -> list[Scored]:
         """Reciprocal rank fusion, weighted by importance and recency; best first."""
         k, words_weight = tuning.FUSION[kind]
         best = (1 + words_weight) / (k + 1)
@@ -274,7 +261,7 @@ class Retriever:
         for candidate in found:
             by_meaning, by_words = meaning.get(candidate.id), words.get(candidate.id)
             explanation: dict[str, Any] = {
-                "similarity": _rounded(candidate.similarity),
+                "similarity": rounded(candidate.similarity),
                 "meaning_rank": by_meaning,
                 "bm25": round(candidate.words, 3),
                 "words_rank": by_words,
@@ -290,7 +277,7 @@ class Retriever:
             factors = self._factors(kind, candidate, now, period)
             explanation["fused"] = round(fused, 4)
             explanation |= {name: round(factor, 3) for name, factor in factors.items()}
-            scored.append(_Scored(candidate, explanation, fused * math.prod(factors.values())))
+            scored.append(Scored(candidate, explanation, fused * math.prod(factors.values())))
         scored.sort(key=lambda entry: (-entry.score, entry.candidate.id))
         return scored
 
@@ -363,7 +350,7 @@ def _ranks(
 
 
 def _judge(
-    entry: _Scored,
+    entry: Scored,
     rule: gate.Gate,
     question: _Question,
     when: Collection[int],
@@ -398,9 +385,9 @@ def _judge(
         )
 
 
-def _collapse(scored: list[_Scored], language: str, limit: int) -> None:
+def _collapse(scored: list[Scored], language: str, limit: int) -> None:
     """Drops what says the same as a better one, among as many as can matter."""
-    kept: list[tuple[_Scored, collapse.Statement]] = []
+    kept: list[tuple[Scored, collapse.Statement]] = []
     for entry in scored:
         if entry.reason:
             continue
@@ -436,48 +423,3 @@ def _notes(how: str, period: dates.Period | None) -> tuple[str, ...]:
     if period is not None:
         notes.append(f"preferring {period.describe()}")
     return tuple(notes)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
-
-
-def _dropped(entry: _Scored) -> dict[str, Any]:
-    return {
-        "id": entry.candidate.id,
-        "content": entry.candidate.row["content"],
-        "reason": entry.reason,
-        "score": round(entry.score, 4),
-        **entry.explanation,
-    }
-
-
-def _common(entry: _Scored, rank: int) -> dict[str, Any]:
-    return {
-        "similarity": _rounded(entry.candidate.similarity),
-        "score": round(entry.score, 4),
-        "rank": rank,
-        "explanation": entry.explanation,
-    }
-
-
-def _memory_hit(entry: _Scored, rank: int) -> MemoryHit:
-    row = dict(entry.candidate.row)
-    row["type"] = MemoryType(row["type"])
-    row["state"] = MemoryState(row["state"])
-    row["source"] = MemorySource(row["source"])
-    return MemoryHit(memory=Memory(id=entry.candidate.id, **row), **_common(entry, rank))
-
-
-def _turn_hit(entry: _Scored, rank: int) -> TurnHit:
-    row = dict(entry.candidate.row)
-    row["role"] = Role(row["role"])
-    return TurnHit(id=entry.candidate.id, **row, **_common(entry, rank))
-
-
-def _chunk_hit(entry: _Scored, rank: int) -> ChunkHit:
-    row = dict(entry.candidate.row)
-    for unused in ("ordinal", "created_at"):
-        row.pop(unused)
-    row["start"], row["end"] = row.pop("start_char"), row.pop("end_char")
-    return ChunkHit(id=entry.candidate.id, **row, **_common(entry, rank))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from jarvis import log
 from jarvis.errors import DatabaseUnavailable, ModelUnavailable, ProviderUnavailable
 from jarvis.retrieval import index
-from jarvis.store import upkeep, vectors
+from jarvis.store import search_function, upkeep, vectors
 from jarvis.store.upkeep import Waiting
 from jarvis.store.vectors import KINDS, Kind
 
@@ -188,7 +188,10 @@ class IndexesJob:
             models = vectors.models(connection)
             return sum(
                 upkeep.wants_index(connection, kind, model) for model in models for kind in KINDS
-            ) + int(bool(models) and upkeep.function_model(connection) != known_model(app, models))
+            ) + int(
+                bool(models)
+                and search_function.function_model(connection) != known_model(app, models)
+            )
 
     def run_once(self, app: App, stop: Callable[[], bool]) -> int:
         """Builds one index; writers go on meanwhile."""
@@ -201,7 +204,7 @@ class IndexesJob:
                 for kind in KINDS
                 if upkeep.wants_index(connection, kind, model)
             ]
-            stale = current is not None and upkeep.function_model(connection) != current.id
+            stale = current is not None and search_function.function_model(connection) != current.id
         if (not wanted and not stale) or stop():
             return 0
         try:
@@ -211,7 +214,7 @@ class IndexesJob:
             return 0
         try:
             if stale and current is not None:
-                upkeep.make_function(owner, current)
+                search_function.make_function(owner, current)
                 return 1
             upkeep.build_index(owner, *wanted[0])
         finally:

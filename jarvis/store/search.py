@@ -19,6 +19,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from jarvis.store.database import Connection
+from jarvis.store.search_filters import is_selective, parameters, where
 from jarvis.store.vectors import (
     MAX_INDEXED_DIMENSIONS,
     TERM_SPACE,
@@ -27,7 +28,7 @@ from jarvis.store.vectors import (
     sparse_text,
     vector_text,
 )
-from jarvis.types import EmbeddingModel, Filters, MemoryState, Vector
+from jarvis.types import EmbeddingModel, Filters, Vector
 
 EXACT_ROWS = 5_000
 """When a filter leaves at most so many rows, comparing each is faster than an index that has to
@@ -120,104 +121,6 @@ def statistics(
     return Statistics(total, counts)
 
 
-# --- filters ----------------------------------------------------------------------------------
-
-
-def _memory_filter(filters: Filters) -> Iterator[LiteralString]:
-    if filters.states:
-        yield (
-            "(o.state = ANY(%(states)s) OR (%(then)s::timestamptz IS NOT NULL"
-            " AND o.state = 'superseded' AND coalesce(o.valid_from, o.created_at) < %(then_end)s"
-            " AND o.valid_to > %(then)s))"
-        )
-    if filters.types:
-        yield "o.type = ANY(%(types)s)"
-    if filters.category is not None:
-        yield "lower(o.category) = lower(%(category)s)"
-    if filters.min_importance is not None:
-        yield "o.importance >= %(min_importance)s"
-    if filters.min_confidence is not None:
-        yield "o.confidence >= %(min_confidence)s"
-    if filters.since is not None:
-        yield "o.created_at >= %(since)s"
-    if filters.until is not None:
-        yield "o.created_at < %(until)s"
-    if filters.at is not None:
-        yield "coalesce(o.valid_from, o.created_at) <= %(at)s"
-        yield "(o.valid_to IS NULL OR o.valid_to > %(at)s)"
-
-
-def _turn_filter(filters: Filters) -> Iterator[LiteralString]:
-    yield "o.role = 'user'"
-    yield "NOT o.barred"
-    if filters.exclude_session is not None:
-        yield "o.session_id <> %(exclude_session)s"
-    if filters.since is not None:
-        yield "o.created_at >= %(since)s"
-    if filters.until is not None:
-        yield "o.created_at < %(until)s"
-
-
-def _chunk_filter(filters: Filters) -> Iterator[LiteralString]:
-    if filters.document_id is not None:
-        yield "o.document_id = %(document_id)s"
-    if filters.since is not None or filters.until is not None:
-        yield (
-            "EXISTS (SELECT FROM documents d WHERE d.user_id = o.user_id AND d.id = o.document_id"
-            " AND (%(since)s::timestamptz IS NULL OR d.created_at >= %(since)s)"
-            " AND (%(until)s::timestamptz IS NULL OR d.created_at < %(until)s))"
-        )
-
-
-def _filter(kind: Kind, filters: Filters) -> LiteralString:
-    make = {"memory": _memory_filter, "turn": _turn_filter, "chunk": _chunk_filter}[kind]
-    parts = list(make(filters))
-    return " AND ".join(parts) or "true"
-
-
-def _is_selective(kind: Kind, filters: Filters) -> bool:
-    """Whether the filters may leave few rows."""
-    if filters.since is not None or filters.until is not None:
-        return True
-    if kind == "chunk":
-        return filters.document_id is not None
-    if kind == "turn":
-        return False
-    return bool(
-        filters.types
-        or filters.category is not None
-        or filters.min_importance is not None
-        or filters.min_confidence is not None
-        or filters.at is not None
-        or MemoryState.ACTIVE not in filters.states
-    )
-
-
-def _parameters(
-    filters: Filters, valid_in: tuple[datetime, datetime] | None = None
-) -> dict[str, Any]:
-    states = list(filters.states)
-    if filters.at is not None and states == [MemoryState.ACTIVE]:
-        states.append(MemoryState.SUPERSEDED)
-    if MemoryState.ACTIVE not in states or filters.at is not None:
-        valid_in = None
-    then, then_end = valid_in or (None, None)
-    return {
-        "then": then,
-        "then_end": then_end,
-        "states": [state.value for state in states],
-        "types": [type_.value for type_ in filters.types],
-        "category": filters.category,
-        "min_importance": filters.min_importance,
-        "min_confidence": filters.min_confidence,
-        "since": filters.since,
-        "until": filters.until,
-        "at": filters.at,
-        "exclude_session": filters.exclude_session,
-        "document_id": filters.document_id,
-    }
-
-
 # --- the dense arm ----------------------------------------------------------------------------
 
 
@@ -251,10 +154,10 @@ def few_rows(connection: Connection, kind: Kind, user_id: int, filters: Filters)
             kind,
             "SELECT count(*) FROM (SELECT FROM {owners} o WHERE o.user_id = %(user)s"
             " AND {filter} LIMIT {most}) AS first_rows",
-            filter=sql.SQL(_filter(kind, filters)),
+            filter=sql.SQL(where(kind, filters)),
             most=sql.Literal(EXACT_ROWS + 1),
         ),
-        _parameters(filters) | {"user": user_id},
+        parameters(filters) | {"user": user_id},
     ).fetchone()
     return row is not None and row[0] <= EXACT_ROWS
 
@@ -391,7 +294,7 @@ def candidates(connection: Connection, kind: Kind, request: Request) -> tuple[li
         The candidates, and how the dense arm searched: ``index``, ``exact``, ``exact: …`` with a
         reason a user should hear, or ``none`` without a vector.
     """
-    parameters = _parameters(request.filters, request.valid_in) | {
+    values = parameters(request.filters, request.valid_in) | {
         "user": request.user_id,
         "selecting": sorted(request.selecting),
         "asked": sorted(request.weights),
@@ -402,19 +305,19 @@ def candidates(connection: Connection, kind: Kind, request: Request) -> tuple[li
     how = "none" if model is None else _choose(connection, kind, request, model)
     shape = _Shape(
         kind=kind,
-        where=_filter(kind, request.filters),
+        where=where(kind, request.filters),
         limit=request.limit,
         model_id=model.id if model else 0,
         dimensions=model.dimensions if model else 0,
         indexed=None if model is None else how == "index",
     )
     if how != "index":
-        return _fetch(connection, shape, parameters), how
+        return _fetch(connection, shape, values), how
     with _index_settings(connection):
-        found = _fetch(connection, shape, parameters)
+        found = _fetch(connection, shape, values)
     if sum(candidate.similarity is not None for candidate in found) < request.limit:
         # The index stopped early, or there are no more rows: only an exact search knows.
-        return _fetch(connection, replace(shape, indexed=False), parameters), "exact"
+        return _fetch(connection, replace(shape, indexed=False), values), "exact"
     return found, how
 
 
@@ -423,7 +326,7 @@ def _choose(connection: Connection, kind: Kind, request: Request, model: Embeddi
         return f"exact: {model.dimensions} dimensions are more than an index can hold"
     if 0 < request.total <= FEW_ROWS or not has_index(connection, kind, model.id):
         return "exact"
-    if _is_selective(kind, request.filters) and few_rows(
+    if is_selective(kind, request.filters) and few_rows(
         connection, kind, request.user_id, request.filters
     ):
         return "exact"

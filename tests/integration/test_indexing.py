@@ -12,7 +12,7 @@ import pytest
 from jarvis.errors import ModelUnavailable, ProviderUnavailable, UsageError
 from jarvis.services import indexing, memory, reindex, search
 from jarvis.services.app import App
-from jarvis.store import upkeep, vectors
+from jarvis.store import search_function, upkeep, vectors
 from jarvis.types import Vector
 from tests.integration.stored import say
 
@@ -203,7 +203,7 @@ def test_indexes_are_built_by_the_worker_when_they_pay(
         assert upkeep.has_statistics(connection, "turn", app.user.id)
         sizes = upkeep.index_sizes(connection)
         model_id = app.embedding_model().id
-        assert upkeep.function_model(connection) == model_id
+        assert search_function.function_model(connection) == model_id
     assert sizes[f"turn_vectors_of_model_{model_id}"] > 0
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from jarvis.errors import ModelUnavailable, UsageError
 from jarvis.retrieval import index
-from jarvis.store import memories, upkeep, users, vectors
+from jarvis.store import memories, search_function, upkeep, users, vectors
 from jarvis.store.database import Database
 from jarvis.types import EmbeddingModel, Filters, MemoryState, MemoryType, User
 from tests.integration.stored import (
@@ -224,12 +224,12 @@ def build(database: Database, made_up: EmbeddingModel) -> None:
     owner = database.connect_as_owner()
     try:
         upkeep.build_index(owner, "memory", made_up)
-        upkeep.make_function(owner, made_up)
+        search_function.make_function(owner, made_up)
     finally:
         owner.close()
     with database.connection() as connection:
         assert not upkeep.wants_index(connection, "memory", made_up)
-        assert upkeep.function_model(connection) == made_up.id
+        assert search_function.function_model(connection) == made_up.id
 
 
 def memory_user(database: Database, name: str) -> User:
