@@ -47,6 +47,9 @@ def ingest(
         list[str] | None, typer.Option("--glob", help="Of folders, only files like *.pdf.")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Hidden and git-ignored files too.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Read files anew that did not change.")
+    ] = False,
     name: Annotated[str, typer.Option("--name", help="What stdin is called: notes.md.")] = "",
     password: Annotated[
         str | None,
@@ -60,7 +63,7 @@ def ingest(
         if not files:
             output.note("there is no file to read")
             return
-        failed = _ingest(state, files, _password(password), json=json)
+        failed = _ingest(state, files, _password(password), again=again, json=json)
     if failed:
         count = f"{failed} of {len(files)} files" if len(files) > 1 else "the file"
         raise DocumentUnreadable(f"{count} could not be read", "each is named above")
@@ -85,7 +88,9 @@ def _sources(
         yield [source, *files]
 
 
-def _ingest(state: State, files: list[FileSource], password: str | None, *, json: bool) -> int:
+def _ingest(
+    state: State, files: list[FileSource], password: str | None, *, again: bool, json: bool
+) -> int:
     """Takes the files in, prints a line for each, and returns how many could not be read."""
     from jarvis.cli.bars import FileBars
     from jarvis.services.documents import Documents
@@ -98,7 +103,9 @@ def _ingest(state: State, files: list[FileSource], password: str | None, *, json
             name = Path(event.path).name
             bars.update(name, event.number, event.stage, unit, event.done, event.total)
 
-        for result in Documents(state.app).ingest(files, password=password, progress=show):
+        for result in Documents(state.app).ingest(
+            files, password=password, again=again, progress=show
+        ):
             with bars.away():
                 _print_result(result, json=json)
             failed += result.status == "failed"

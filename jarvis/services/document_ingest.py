@@ -89,6 +89,7 @@ class Ingest:
         files: what to take in.
         password: for encrypted PDFs.
         embed: make vectors now; otherwise the worker does.
+        again: read files anew whose contents are stored already.
         progress: told how far a file is; called from the same thread.
     """
 
@@ -99,11 +100,13 @@ class Ingest:
         *,
         password: str | None,
         embed: bool,
+        again: bool,
         progress: Callable[[IngestProgress], None],
     ) -> None:
         self.app = app
         self.files = files
         self.password = password
+        self.again = again
         self.progress = progress
         self.embedding = Embedding(app) if embed else None
         self.queue: deque[_Stored] = deque()
@@ -137,7 +140,7 @@ class Ingest:
         try:
             if source.problem:
                 raise Unreadable(source.problem)
-            result = self._known(source, _sha256(source.file))
+            result = None if self.again else self._known(source, _sha256(source.file))
             if result is not None:
                 waiting = self._missing(result)
             else:
@@ -205,17 +208,18 @@ class Ingest:
         with self.app.database.transaction() as tx:
             store.lock(tx, user_id)
             same = store.find_by_content(tx, user_id, reading.sha256)
-            if same is not None:  # another process was faster
+            if same is not None and not self.again:  # another process was faster
                 return self._link(tx, source, same), []
-            before = store.find_by_path(tx, user_id, source.path)
+            before = same or store.find_by_path(tx, user_id, source.path)
             # Under another path the old contents may still be a file: then they stay.
             alone = before is not None and not any(
                 _exists(path) for path in before.paths if path != source.path
             )
-            if before is not None and alone:
+            if before is not None and (same is not None or alone):
                 document_id = before.id
                 store.replace(tx, user_id, document_id, self._new(tx, source, reading, before.id))
-                store.remove_paths(tx, user_id, before.paths)
+                if same is None:
+                    store.remove_paths(tx, user_id, before.paths)
             else:
                 document_id = store.add(tx, user_id, self._new(tx, source, reading, None))
             self._put_path(tx, source, document_id)

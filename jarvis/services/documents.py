@@ -55,6 +55,7 @@ class Documents:
         *,
         password: str | None = None,
         embed: bool = True,
+        again: bool = False,
         progress: Callable[[IngestProgress], None] = lambda _: None,
     ) -> Iterator[IngestResult]:
         """Takes files in and yields what became of each, in order.
@@ -66,6 +67,8 @@ class Documents:
             files: what to take in.
             password: for encrypted PDFs.
             embed: make vectors now; otherwise the worker does.
+            again: read files anew whose contents are stored already (other settings, a newer
+                version of Jarvis).
             progress: told how far the current file is.
 
         Raises:
@@ -73,7 +76,9 @@ class Documents:
         """
         from jarvis.services.document_ingest import Ingest
 
-        run = Ingest(self.app, files, password=password, embed=embed, progress=progress)
+        run = Ingest(
+            self.app, files, password=password, embed=embed, again=again, progress=progress
+        )
         for result in run.run():
             if result.status not in {"failed", "unchanged"}:
                 completions.purge(self.app.paths)

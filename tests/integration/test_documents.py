@@ -97,6 +97,20 @@ def test_added_unchanged_replaced(documents: Documents, tmp_path: Path) -> None:
     assert not [hit for hit in documents.search("blue pot", 5).hits if "blue" in hit.content]
 
 
+def test_again_reads_what_did_not_change(documents: Documents, tmp_path: Path) -> None:
+    one = write(tmp_path / "one.txt", make.paragraph(1, 30))
+    two = write(tmp_path / "two.txt", make.paragraph(1, 30))
+    (first, _) = take_in(documents, one, two)
+    settings = replace(documents.app.config.documents, chunk_tokens=60)
+    documents.app.config = replace(documents.app.config, documents=settings)
+    assert statuses(take_in(documents, one)) == ["unchanged"]
+    (again,) = documents.ingest(files(two), embed=False, again=True)
+    assert (again.status, again.id) == ("replaced", first.id)
+    assert again.chunks > first.chunks
+    assert only(documents).paths == (str(one), str(two))
+    assert documents.text(only(documents)) == make.paragraph(1, 30)
+
+
 def test_a_second_path_is_an_alias(documents: Documents, tmp_path: Path) -> None:
     one = write(tmp_path / "one.txt", "the same words")
     two = write(tmp_path / "two.txt", "the same words")
