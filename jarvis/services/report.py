@@ -23,6 +23,7 @@ from jarvis import __version__, config
 from jarvis import log as logs
 from jarvis.errors import JarvisError, UsageError
 from jarvis.paths import private_file
+from jarvis.services.privacy import is_local
 
 if TYPE_CHECKING:
     from jarvis.services.app import App
@@ -131,11 +132,18 @@ def _log_end(path: Path) -> str:
 
 def without_names(text: str, app: App) -> str:
     """``text`` with home folders, login and user names, and addresses replaced."""
+    text = re.sub(r"(\w+://)(?:[^/\s@]*@)?(\[[^\]]*\]|[^/\s:]+)", _host, text)
     text = text.replace(str(Path.home()), "~")
     for name in sorted({*_names(app)}, key=len, reverse=True):
         text = re.sub(rf"(?<![\w]){re.escape(name)}(?![\w])", "(name)", text)
     text = re.sub(r"/(home|Users)/[^/\s]+", r"/\1/(name)", text)
     return re.sub(r"[\w.+-]+@[\w-]+\.[\w.]+", "(address)", text)
+
+
+def _host(found: re.Match[str]) -> str:
+    """An address, its host kept only where it is this machine or everybody's."""
+    known = is_local(found[2]) or found[2].endswith(("huggingface.co", "ollama.com"))
+    return found[1] + (found[2] if known else "(host)")
 
 
 def _names(app: App) -> Iterable[str]:

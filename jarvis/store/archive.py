@@ -24,6 +24,9 @@ from jarvis.store.database import Connection
 HISTORY = "schema_migrations"
 """The migrator's own table; it is not made by a file."""
 
+MADE_LATER = "search_memories"
+"""The function that the worker makes for the model in use; it outlives a restore."""
+
 _CREATE_TABLE = re.compile(r"^\s*CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(\w+)", re.I | re.M)
 _CREATE_FUNCTION = re.compile(
     r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?FUNCTION\s+(?:\S+\.)?(\w+)", re.I | re.M
@@ -207,7 +210,11 @@ def drop_all(connection: Connection) -> None:
     present = [row[0] for row in connection.execute(_TABLES, (table_names(),))]
     if present:
         connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(_list(sorted(present))))
-    for (signature,) in connection.execute(_FUNCTIONS, (function_names(),)).fetchall():
+    _drop_functions(connection, function_names())
+
+
+def _drop_functions(connection: Connection, names: list[str]) -> None:
+    for (signature,) in connection.execute(_FUNCTIONS, (names,)).fetchall():
         # The server wrote this text, quoted as it has to be.
         connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {} CASCADE").format(sql.SQL(signature)))
 
@@ -226,6 +233,7 @@ def erase(connection: Connection) -> str:
             return ""
         if row[0]:
             drop_all(connection)
+            _drop_functions(connection, [MADE_LATER])
             return "the tables of Jarvis"
         connection.execute("DELETE FROM users")
         return "the rows of this role's users"
