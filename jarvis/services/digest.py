@@ -26,7 +26,7 @@ _GROUNDED = 0.5
 _STEM = 5
 
 
-class Stopped(Exception):  # noqa: N818 -- not an error: somebody wants to talk
+class Stopped(Exception):
     """The work was put off because a turn began or the worker ends."""
 
 
