@@ -305,7 +305,7 @@ class Assistant:
                     user_id,
                     prepared.session_id,
                     Role.TOOL,
-                    clean(call.error or call.result),
+                    clean(call.transcript),
                     reply_to=prepared.message_id,
                     status=MessageStatus.FAILED if call.error else MessageStatus.COMPLETE,
                     details={"name": call.name, "arguments": dict(call.arguments)},

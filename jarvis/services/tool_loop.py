@@ -55,6 +55,12 @@ class ToolRecord:
     error: str
     elapsed_ms: float
 
+    @property
+    def transcript(self) -> str:
+        """The call and what came of it, for a person to read."""
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"{self.name}({arguments}): {f'error: {self.error}' if self.error else self.result}"
+
     def as_dict(self) -> dict[str, Any]:
         """The call as JSON."""
         return {

@@ -96,7 +96,7 @@ def test_a_call_its_result_and_the_answer(app: App, server: ScriptedOllama) -> N
     assert [m["role"] for m in second["messages"][-2:]] == ["assistant", "tool"]
     said = stored(app, result.session_id)
     assert [m.role for m in said] == [Role.USER, Role.TOOL, Role.ASSISTANT]
-    assert said[1].content == "2847*391 = 1113177"
+    assert said[1].content == "calculator(expression='2847*391'): 2847*391 = 1113177"
 
 
 def test_the_next_turn_has_neither_calls_nor_results_in_its_history(
@@ -125,6 +125,7 @@ def test_an_error_is_in_the_transcript_and_goes_back(app: App, server: ScriptedO
     assert "division by zero" in server.requests[1]["messages"][-1]["content"]
     tool = stored(app, result.session_id)[1]
     assert (tool.role, tool.status) == (Role.TOOL, MessageStatus.FAILED)
+    assert tool.content.endswith("error: division by zero")
 
 
 def test_odd_streams(app: App, server: ScriptedOllama) -> None:
