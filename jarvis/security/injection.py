@@ -171,7 +171,7 @@ _COMMANDS: tuple[tuple[str, str], ...] = (
     ),
     (
         "spoof",
-        r"[-=%#>]{3,}\s*(?:begin|end)(?:\s+of)?\s+(?:user|retrieved|system|buffer|ambiguity|"
+        r"[-=%#>]{3}\s*(?:begin|end)(?:\s+of)?\s+(?:user|retrieved|system|buffer|ambiguity|"
         r"login|prompt|out of date|document|past|facts|context|instructions)",
     ),
     ("spoof", r"\[(?:memory|system|assistant|admin)\][^\[]*\[/"),
@@ -252,7 +252,18 @@ _THIRD_PERSON = re.compile(
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((kind, re.compile(pattern)) for kind, pattern in _COMMANDS)
+    # Bounded gaps: a page of "=====" must not be looked through from each of its signs anew.
+    return tuple(
+        (
+            kind,
+            re.compile(
+                pattern.replace(r"[^\w\n]*", r"[^\w\n]{0,12}").replace(
+                    r"[^\w\n]+", r"[^\w\n]{1,12}"
+                )
+            ),
+        )
+        for kind, pattern in _COMMANDS
+    )
 
 
 def _fold(text: str) -> tuple[str, list[int]]:

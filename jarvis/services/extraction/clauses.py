@@ -26,6 +26,9 @@ from jarvis.services.extraction.cutting import (
 )
 from jarvis.services.extraction.rewriting import NO_VERBS, finish, join, swap, third_person, trim
 
+LONGEST_SENTENCE = 120
+"""Tokens that are looked at as one sentence; more without a full stop is no sentence."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clause:
@@ -126,8 +129,11 @@ def by_sentence(message: str, before: str = "") -> Iterator[Sentence]:
     """The sentences of ``message`` that are the writer's own words; see ``candidates``."""
     for text, question in sentences(unquoted(message)):
         tokens = expand(text)
-        yield Sentence(text, question, tuple(_of_sentence(tokens, question, before)))
-        before = text
+        clauses: list[Clause] = []
+        for start in range(0, len(tokens), LONGEST_SENTENCE):
+            clauses += _of_sentence(tokens[start : start + LONGEST_SENTENCE], question, before)
+        yield Sentence(text, question, tuple(clauses))
+        before = text[-1000:]
 
 
 def _of_sentence(tokens: list[str], question: bool, before: str) -> Iterator[Clause]:

@@ -24,6 +24,9 @@ from jarvis.types import MemoryType
 MIN_CHARACTERS = 10
 """Shorter messages without a first-person clause hold no fact; a CJK character counts double."""
 
+MAX_CANDIDATES = 200
+"""Statements of one message among which the most important are chosen."""
+
 RULE_CONFIDENCE, MODEL_CONFIDENCE = 0.9, 0.7
 
 Ask = Callable[[str], Sequence[str]]
@@ -86,10 +89,12 @@ def worth_reading(message: str) -> bool:
     length = len(text) + len(_CJK.findall(text))
     if length < MIN_CHARACTERS and not personal:
         return False
-    sentences = list(by_sentence(text))
-    if any(sentence.clauses for sentence in sentences):
-        return True
-    if all(sentence.question for sentence in sentences):
+    only_questions = True
+    for sentence in by_sentence(text):
+        if sentence.clauses:
+            return True
+        only_questions = only_questions and sentence.question
+    if only_questions:
         return False
     if personal or _NAME_HERE.search(text):
         return True
@@ -196,6 +201,8 @@ def _by_model(text: str, message: str, before: str, reading: Reading) -> _Found 
 def _choose(found: Sequence[_Found], limit: int, reading: Reading) -> list[Fact]:
     """Each thing once, the most important where there are too many, in their order."""
     kept: list[tuple[_Found, set[str]]] = []
+    found = list({entry.fact.text: entry for entry in reversed(found)}.values())[::-1]
+    found = found[:MAX_CANDIDATES]
     for entry in sorted(found, key=lambda e: (e.presupposed, e.fact.confidence < RULE_CONFIDENCE)):
         stems = set(checks.content_stems(entry.fact.text))
         if any(stems <= other or len(stems & other) * 4 > 3 * len(stems) for _, other in kept):
