@@ -166,7 +166,7 @@ _COMMANDS: tuple[tuple[str, str], ...] = (
     ),
     (
         "spoof",
-        r"(?:^|\n)\s*#{2,}\s*\(?(?:system|assistant|instruction)(?:_message)?\)?\s*:?"
+        r"(?:^|\n)[^\S\n]{0,8}#{2,6}\s*\(?(?:system|assistant|instruction)(?:_message)?\)?\s*:?"
         r"(?:\s*$|\s*\n|\s+(?:please|you|new)\b|:)",
     ),
     (
