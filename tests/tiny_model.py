@@ -24,6 +24,7 @@ STRICT_TEMPLATE = (
     "<{{ message.role }}>{{ message.content }}\n{% endfor %}<assistant>"
 )
 """Takes users and assistants in turns, and nothing else."""
+THINKING_TEMPLATE = PLAIN_TEMPLATE + "{% if enable_thinking %}PONDER{% endif %}"
 
 
 def write(path: Path, *, template: str = PLAIN_TEMPLATE, context: int = 2048) -> Path:

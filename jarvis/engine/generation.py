@@ -11,10 +11,13 @@ from typing import Any
 
 from jarvis.engine import llama, messages, options
 from jarvis.engine.http import HTTPError, Request
-from jarvis.engine.llama import RunnerFailed
+from jarvis.engine.llama import Cancelled, RunnerFailed
 from jarvis.engine.messages import Messages
 from jarvis.engine.pool import Loaded
 from jarvis.engine.toolcalls import Call, Piece, ToolCallFilter
+
+SILENT_SECONDS = 60.0
+"""How long a model that serves nobody else may take before it begins to read a prompt."""
 
 TOO_LONG = "the prompt is longer than the context: {have} tokens, and num_ctx is {window}"
 
@@ -251,9 +254,28 @@ class Generation:
         self.outcome.eval_duration = int(timings.get("predicted_ms", 0) * 1e6)
 
     def _stream(self, path: str, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        return llama.stream(
-            self.loaded.address, path, request, self.request.check, self.request.watch
-        )
+        """llama.cpp's events. A model that gives none, not even of its prompt, is given up.
+
+        The first event comes before the first token is read, at once unless others are served.
+        A template from a hostile file may never end: its process is then the price.
+        """
+        started, silent = time.monotonic(), True
+
+        def check() -> None:
+            alone = silent and self.loaded.leases == 1
+            waited = time.monotonic() - started
+            if alone and waited > SILENT_SECONDS:
+                self.loaded.retired = True
+                raise RunnerFailed(f"the model gave no sign within {SILENT_SECONDS:.0f} s")
+            try:
+                self.request.check()
+            except Cancelled:
+                self.loaded.retired |= alone and waited > SILENT_SECONDS / 4
+                raise
+
+        for event in llama.stream(self.loaded.address, path, request, check, self.request.watch):
+            silent = False
+            yield event
 
     def _call(self, path: str, body: Mapping[str, Any]) -> Any:
         return llama.call(self.loaded.address, path, body, self.request.check, self.request.watch)

@@ -38,6 +38,7 @@ DEFAULT_NUM_CTX = 4096
 
 _SMALL_CACHE = 512 << 20
 _OVERHEAD = 200 << 20
+_SLACK = 2 << 30
 _EMBEDDING_TOKENS = 2048
 _LOAD_SECONDS = 600.0
 _LOG_BYTES = 2 << 20
@@ -75,6 +76,12 @@ class Loaded:
     def alive(self) -> bool:
         """Whether its process runs."""
         return self.process.poll() is None
+
+    @property
+    def memory_limit(self) -> int:
+        """More than its weights (twice: llama.cpp repacks them), windows and cache ever take."""
+        windows = self.header.cache_bytes(self.num_ctx * self.spec.slots)
+        return 2 * self.model.size + windows + (self.spec.cache << 20) + _SLACK
 
     @property
     def memory(self) -> int:
@@ -138,6 +145,7 @@ class Pool:
     def sweep(self) -> None:
         """Ends runners whose time is over, that are retired, or that have died."""
         now = time.monotonic()
+        self._kill_the_bloated()
         with self._lock:
             ended = [
                 each
@@ -149,6 +157,14 @@ class Pool:
         for each in ended:
             _end(each)
             log.info("unloaded %s (exit code %s)", each.model.name, each.process.returncode)
+
+    def _kill_the_bloated(self) -> None:
+        """Ends a process that holds far more memory than its model explains (a hostile file)."""
+        for each in self.loaded():
+            if each.memory > each.memory_limit:
+                log.error("%s holds %d MiB: ended", each.model.name, each.memory >> 20)
+                each.process.kill()
+                each.process.wait()
 
     def pinned(self) -> bool:
         """Whether a model is to stay for ever: then so must the server."""

@@ -26,6 +26,7 @@ MODELS = {
     "tiny": {"context": 32_768},
     "strict": {"template": tiny_model.STRICT_TEMPLATE},
     "short": {"context": 256},
+    "thinker": {"template": tiny_model.THINKING_TEMPLATE},
 }
 
 

@@ -35,7 +35,9 @@ def test_the_front_page(served: Served) -> None:
 
 def test_tags(served: Served) -> None:
     models = served.client.get("/api/tags").json()["models"]
-    assert {model["name"] for model in models} == {"tiny:latest", "strict:latest", "short:latest"}
+    assert {model["name"] for model in models} == {
+        f"{name}:latest" for name in engine_server.MODELS
+    }
     for model in models:
         assert model["model"] == model["name"]
         assert re.fullmatch(r"[0-9a-f]{64}", model["digest"])
@@ -263,6 +265,18 @@ def test_tools_are_for_models_that_take_them(served: Served) -> None:
     refused = served.post("/api/chat", {**body, "model": "strict"})
     assert refused.status_code == 400
     assert "does not support tools" in refused.json()["error"]
+
+
+def test_think_reaches_the_template(served: Served) -> None:
+    body = {"model": "thinker", "messages": [{"role": "user", "content": "x"}], "stream": False}
+    body["options"] = {"num_predict": 2}
+    shown = served.post("/api/show", {"model": "thinker"}).json()
+    assert "thinking" in shown["capabilities"]
+    counts = [
+        served.post("/api/chat", {**body, "think": think}).json()["prompt_eval_count"]
+        for think in (True, False)
+    ]
+    assert counts[0] - counts[1] == len("PONDER")
 
 
 def test_a_long_talk_loses_its_oldest_turns(served: Served) -> None:
