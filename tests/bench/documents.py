@@ -87,6 +87,7 @@ def files(data: Path) -> int:
     tally = Tally()
     with services() as app:
         documents = Documents(app)
+        documents.all()  # starts the database
         for folder in ("pdfs", "texts"):
             for entry in json.loads((data / folder / "expect.json").read_text()):
                 judge(documents, data / folder / entry["file"], entry, tally)
