@@ -11,7 +11,6 @@ import hashlib
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,7 +125,7 @@ def _runtime_folder(state: Path, env: Mapping[str, str]) -> Path:
     if len(os.fsencode(run)) + _LONGEST_SOCKET_NAME <= MAX_SOCKET_PATH:
         return run
     digest = hashlib.sha256(os.fsencode(state)).hexdigest()[:12]
-    base = env.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    base = env.get("XDG_RUNTIME_DIR") or env.get("TMPDIR") or "/tmp"  # noqa: S108 -- as below
     if len(os.fsencode(base)) > 40:
         base = "/tmp"  # noqa: S108 -- the folder inside is 0700 and its owner is checked
     return Path(base) / f"jarvis-{os.getuid()}-{digest}"

@@ -13,10 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jarvis.errors import JarvisError, NotFound, UsageError
-from jarvis.security import secrets
 from jarvis.security.text import clean_line
-from jarvis.services.compare import canonical
-from jarvis.services.extraction import lasting
 from jarvis.store import extraction as unread
 from jarvis.store import memories, sessions, tombstones
 from jarvis.store.memories import NewMemory
@@ -87,6 +84,10 @@ def describe(
     for name, value in (("importance", importance),):
         if value is not None and not 0 <= value <= 1:
             raise UsageError(f"{name} must be between 0 and 1, not {value:g}")
+    # Imported here: the rules cost more than listing what is stored.
+    from jarvis.services.compare import canonical
+    from jarvis.services.extraction import lasting
+
     guess = lasting.judge(canonical(content))
     return NewMemory(
         content=content,
@@ -414,6 +415,8 @@ def parse_ids(words: Iterable[str]) -> tuple[list[int], list[range]]:
 
 def has_secret(texts: Iterable[str]) -> str:
     """The kind of the first secret in ``texts``, or ""."""
+    from jarvis.security import secrets
+
     for text in texts:
         for secret in secrets.find(text):
             return secret.kind
