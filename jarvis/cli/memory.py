@@ -144,7 +144,7 @@ def list_(
         since=moment(since),
         until=moment(until),
         at=moment(at),
-        sort=_sort(sort),
+        sort=sort,
         reverse=reverse,
         limit=limit,
     )
@@ -163,14 +163,6 @@ def states(names: list[str]) -> tuple[MemoryState, ...]:
     except ValueError:
         known = ", ".join([*(state.value for state in MemoryState), "all"])
         raise UsageError(f"there is no state {' '.join(names)}", f"one of: {known}") from None
-
-
-def _sort(name: str) -> str:
-    from jarvis.store.memories import SORTS
-
-    if name not in SORTS:
-        raise UsageError(f"cannot sort by {name!r}", "one of: " + ", ".join(SORTS))
-    return name
 
 
 def _note_unread(state: State) -> None:

@@ -226,7 +226,14 @@ def history(app: App, memory_id: int) -> list[Memory]:
 
 
 def select(app: App, **filters: Any) -> list[Memory]:
-    """Memories that pass the filters; see ``jarvis.store.memories.select``."""
+    """Memories that pass the filters; see ``jarvis.store.memories.select``.
+
+    Raises:
+        UsageError: they cannot be sorted by that.
+    """
+    sort = filters.get("sort", "id")
+    if sort not in memories.SORTS:
+        raise UsageError(f"cannot sort by {sort!r}", "one of: " + ", ".join(memories.SORTS))
     user = app.existing_user()
     with app.database.connection() as connection:
         return memories.select(connection, user.id, **filters)

@@ -120,7 +120,7 @@ def test_eight_threads_add_the_same_sentence(rules: App) -> None:
 def test_eight_processes_add_the_same_sentence(cli: Cli) -> None:
     with ThreadPoolExecutor(8) as threads:
         done = list(threads.map(lambda _: cli("memory", "add", "I umpire cricket"), range(8)))
-    assert [result.returncode for result in done] == [0] * 8
+    assert [result.returncode for result in done] == [0] * 8, [r.stderr for r in done]
     listed = cli("memory", "list", "--json").stdout.splitlines()
     assert [json.loads(line)["content"] for line in listed] == ["I umpire cricket"]
 
