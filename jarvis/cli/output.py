@@ -143,28 +143,6 @@ def leave_quietly() -> NoReturn:
     raise SystemExit(int(ExitCode.OK))
 
 
-def guarded(main: Callable[[], int | None]) -> int:
-    """The outermost layer: runs ``main``, prints what went wrong, returns the exit code.
-
-    ``JARVIS_DEBUG`` (``--debug``) shows tracebacks instead.
-    """
-    prepare_streams()
-    try:
-        code = main()
-        stdout().write("")
-        return int(code or ExitCode.OK)
-    except JarvisError as error:
-        if os.environ.get("JARVIS_DEBUG"):
-            raise
-        print_error(error)
-        return int(error.exit_code)
-    except KeyboardInterrupt:
-        stderr().write("\n" if stderr().terminal else "")
-        return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        leave_quietly()
-
-
 def jsonable(value: Any) -> Any:
     """``value`` as JSON types: dataclasses as objects, times as RFC 3339 with offset."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 
@@ -114,7 +116,7 @@ def parse(text: str) -> Call | str:
     return Call(command, argument)
 
 
-def help_lines(width: int = 80) -> list[tuple[str, str]]:
+def help_lines() -> list[tuple[str, str]]:
     """The table as pairs of usage and meaning."""
     return [(f"/{c.name} {c.arguments}".rstrip(), c.help) for c in COMMANDS]
 
@@ -129,3 +131,14 @@ KEYS: tuple[tuple[str, str], ...] = (
     ("Tab", "complete commands, sessions, files"),
 )
 """The keys, for the help and the documentation."""
+
+
+def as_markdown(rows: Sequence[tuple[str, str]], what: str) -> str:
+    """A table for the documentation."""
+    lines = [f"| {what} | does |", "|---|---|"]
+    lines += [f"| `{usage.replace('|', chr(92) + '|')}` | {meaning} |" for usage, meaning in rows]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_markdown(KEYS, "key") + "\n" + as_markdown(help_lines(), "command"))

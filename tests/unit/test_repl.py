@@ -321,3 +321,17 @@ def test_choosing_by_arrows_and_by_words() -> None:
 def test_ages(gone: timedelta, shown: str) -> None:
     now = datetime(2026, 5, 1, tzinfo=UTC)
     assert age(now - gone, now) == shown
+
+
+# The page about the chat
+
+
+def page_part(name: str) -> str:
+    page = (Path(__file__).parents[2] / "docs" / "repl.md").read_text(encoding="utf-8")
+    return page.partition(f"<!-- {name} -->\n")[2].partition(f"<!-- /{name} -->")[0]
+
+
+def test_the_page_shows_the_tables() -> None:
+    """``python -m jarvis.repl.commands`` writes them."""
+    assert page_part("commands") == commands.as_markdown(commands.help_lines(), "command")
+    assert page_part("keys") == commands.as_markdown(commands.KEYS, "key")
