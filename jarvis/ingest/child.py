@@ -1,15 +1,16 @@
 """The process that touches the bytes of files. Run as ``python -m jarvis.ingest.child``.
 
 It reads requests from stdin and answers on stdout, one file after the other, within limits that
-it sets on itself before it opens the first: memory, no files written, no core dumps. The parent
-keeps the time and kills it. A guard thread ends it when the memory goes over the limit inside
-native code, and when the parent is gone.
+it sets on itself before it opens the first: memory, no files written, no core dumps. A guard
+thread ends it when memory or processor time go over their limits inside native code, and when the
+parent is gone; the parent keeps the time by the clock and kills it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import resource
 import signal
@@ -25,10 +26,16 @@ from jarvis.ingest.model import Reading, Source, Unreadable
 OVER_MEMORY = 77
 """Exit status after the guard found too much memory in use."""
 
+OVER_TIME = 78
+"""Exit status after the guard found too much processor time used for one file."""
+
 MEMORY_HEADROOM = 768 * 1024 * 1024
 """Address space that Python, its threads and the libraries reserve without using it."""
 
 GUARD_INTERVAL = 0.05
+
+_processor_limit = math.inf
+"""Processor time of this process at which the file at hand has taken too long, in seconds."""
 
 
 def main() -> int:
@@ -48,7 +55,10 @@ def main() -> int:
 
 
 def _serve(request: wire.Message, writer: BinaryIO) -> None:
+    global _processor_limit
     last_progress = 0.0
+    _processor_limit = time.process_time() + request["seconds"]
+    _limit_processor(math.ceil(_processor_limit) + 1)
 
     def send(message: wire.Message) -> None:
         writer.write(wire.pack(message))
@@ -76,6 +86,9 @@ def _serve(request: wire.Message, writer: BinaryIO) -> None:
         print(traceback.format_exc(), file=sys.stderr)  # noqa: T201 -- stderr is the log
         what = f"{type(error).__name__} in its reader"
         send(_refusal(Unreadable(f"cannot be read: {what}", "it is probably damaged")))
+    finally:
+        _processor_limit = math.inf
+        _limit_processor(resource.RLIM_INFINITY)
 
 
 def too_much_memory() -> Unreadable:
@@ -145,10 +158,20 @@ def _set_limits(memory: int) -> None:
             resource.setrlimit(what, (value, value))
 
 
+def _limit_processor(seconds: int) -> None:
+    """Has the kernel end this process (SIGXCPU) after so much processor time in all: the guard
+    cannot run while native code holds the interpreter's lock."""
+    with contextlib.suppress(OSError, ValueError):
+        _, most = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, most))
+
+
 def _guard(limit: int, parent: int) -> None:
     while True:
         if resident_bytes() > limit:
             os._exit(OVER_MEMORY)
+        if time.process_time() > _processor_limit:
+            os._exit(OVER_TIME)
         if os.getppid() != parent:
             os._exit(0)
         time.sleep(GUARD_INTERVAL)

@@ -30,9 +30,13 @@ Progress = Callable[[int, int], None]
 """Told how many of how many pages or chapters are read."""
 
 
+CLOCK_FACTOR = 5
+"""A busy machine may take this many times the processor time of a file by the clock."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What reading one file may take: seconds, MiB of memory, MiB of text."""
+    """What reading one file may take: seconds of processor time, MiB of memory, MiB of text."""
 
     seconds: float = 60.0
     memory_mb: int = 1024
@@ -111,6 +115,7 @@ class Reader:
             "path": os.fsencode(path).hex(),
             "name": name,
             "password": password,
+            "seconds": self.limits.seconds,
             "max_text": self.limits.text_mb * 1024 * 1024,
             "sizes": asdict(sizes),
         }
@@ -130,7 +135,7 @@ class Reader:
         self, child: subprocess.Popen[bytes], request: wire.Message, progress: Progress
     ) -> Reading:
         assert child.stdin is not None and child.stdout is not None  # noqa: S101 -- both are pipes
-        deadline = time.monotonic() + self.limits.seconds
+        deadline = time.monotonic() + CLOCK_FACTOR * self.limits.seconds
         try:
             child.stdin.write(wire.pack(request))
             child.stdin.flush()
@@ -144,11 +149,7 @@ class Reader:
             selector.register(child.stdout, selectors.EVENT_READ)
             while True:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise Unreadable(
-                        f"took longer than {self.limits.seconds:g} s to read",
-                        "raise documents.timeout if you trust it",
-                        "limit",
-                    )
+                    raise self._too_long()
                 piece = os.read(child.stdout.fileno(), 1 << 20)
                 if not piece:
                     raise self._died(child)
@@ -182,13 +183,22 @@ class Reader:
             self._child.kill()
         self.close()
 
+    def _too_long(self) -> Unreadable:
+        return Unreadable(
+            f"took longer than {self.limits.seconds:g} s to read",
+            "raise documents.timeout if you trust it",
+            "limit",
+        )
+
     def _died(self, child: subprocess.Popen[bytes]) -> Unreadable:
-        from jarvis.ingest.child import OVER_MEMORY, too_much_memory
+        from jarvis.ingest.child import OVER_MEMORY, OVER_TIME, too_much_memory
 
         try:
             status = child.wait(timeout=5)
         except subprocess.TimeoutExpired:
             status = 0
+        if status in (OVER_TIME, -signal.SIGXCPU):
+            return self._too_long()
         if status in (OVER_MEMORY, -signal.SIGKILL):
             return too_much_memory()
         what = signal.Signals(-status).name if status < 0 else f"exit status {status}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jarvis.ingest import child, detect
+from jarvis.ingest import child, detect, sandbox
 from jarvis.ingest.chunker import Sizes
 from jarvis.ingest.model import Unreadable
 from jarvis.ingest.sandbox import Limits, Reader
@@ -65,6 +65,37 @@ def test_time_is_limited_and_the_next_file_is_read(note: Path, tmp_path: Path) -
         assert "took longer than 0.5 s" in refusal(reader, slow).reason
         assert time.monotonic() - started < 5
         assert reader.read(note, note.name, Sizes()).passages
+
+
+def test_processor_time_is_limited(note: Path, tmp_path: Path) -> None:
+    long = tmp_path / "long.md"
+    long.write_text("\n\n".join(f"word {n} and more of them" for n in range(400_000)))
+    with Reader(Limits(seconds=0.3)) as reader:
+        reader.read(note, note.name, Sizes())
+        assert "took longer than 0.3 s" in refusal(reader, long).reason
+        assert reader.read(note, note.name, Sizes()).passages
+
+
+def test_native_code_that_never_returns_is_ended(
+    note: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A regular expression that backtracks for ever holds the interpreter's lock."""
+    extractor = tmp_path / "sitecustomize.py"
+    extractor.write_text(
+        "import sys, types, re\n"
+        "module = types.ModuleType('jarvis.ingest.markdown')\n"
+        "module.extract = lambda source: re.match('(a+)+b', 'a' * 60)\n"
+        "sys.modules['jarvis.ingest.markdown'] = module\n"
+    )
+    environment = sandbox._environment(os.environ)
+    environment["PYTHONPATH"] += f":{tmp_path}"
+    monkeypatch.setattr(sandbox, "_environment", lambda _: environment)
+    with Reader(Limits(seconds=1)) as reader:
+        started = time.monotonic()
+        child_time = os.times().children_user
+        assert "took longer than 1 s" in refusal(reader, note).reason
+        assert os.times().children_user - child_time < 4
+        assert time.monotonic() - started < 60
 
 
 def test_memory_is_limited_and_the_next_file_is_read(note: Path, tmp_path: Path) -> None:
