@@ -11,7 +11,7 @@ import difflib
 import re
 from dataclasses import dataclass
 
-from jarvis.retrieval.words import content_words, words
+from jarvis.retrieval.words import is_stop_word, words
 
 SAME_WORDS = 0.8
 """Share of content words (of both texts together) that two texts must have in common."""
@@ -47,13 +47,15 @@ def statement(text: str, language: str) -> Statement:
     """Takes a text apart."""
     if len(text) > LONGEST:
         return Statement((), (), (), " ".join(text.split()).casefold())
-    found = [word for word in content_words(text, language) if word not in _SUBJECT]
+    found = list(words(text, language))
+    distinct = [word for word in dict.fromkeys(found) if word not in _SUBJECT]
+    content = [word for word in distinct if not is_stop_word(word, language)]
     plain = text.replace("’", "'").casefold()
     return Statement(
-        content=tuple(found),
+        content=tuple(content or distinct),
         numbers=tuple(sorted(_NUMBER.findall(plain))),
         negations=tuple(sorted(_NEGATION.findall(plain))),
-        whole=" ".join(words(text, language)),
+        whole=" ".join(found),
     )
 
 

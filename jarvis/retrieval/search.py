@@ -229,7 +229,7 @@ class Retriever:
             language=language,
             words=words,
             weights=weights,
-            selecting=_selecting(present, counted.holding),
+            selecting=_selecting(present, counted),
             rare=frozenset(rare),
             holding={words[term]: counted.holding[term] for term in words},
             total=counted.total,
@@ -311,13 +311,14 @@ def check_limit(limit: int) -> None:
         )
 
 
-def _selecting(by_rarity: Sequence[int], holding: Mapping[int, int]) -> list[int]:
+def _selecting(by_rarity: Sequence[int], counted: store.Statistics) -> list[int]:
     """The terms that make a row a candidate: from the rarest on, as many as the time allows."""
+    most = max(tuning.CANDIDATE_ROWS, tuning.CANDIDATE_SHARE * counted.total)
     chosen: list[int] = []
     rows = 0
     for term in by_rarity:
-        rows += holding[term]
-        if chosen and rows > tuning.CANDIDATE_ROWS:
+        rows += counted.holding[term]
+        if chosen and rows > most:
             break
         chosen.append(term)
     return chosen

@@ -50,10 +50,11 @@ MAX_QUESTION_TERMS: Final = 48
 MAX_COUNTED_TERMS: Final = 256
 """Terms of a question that are looked at, the first ones: a page that was pasted has thousands."""
 
-CANDIDATE_ROWS: Final = 4_000
-"""Rows that the words of a question may make candidates, the rarest words first. Every row that
-holds a word could be one; those that hold only frequent words hardly ever win, and reading them
-is what costs time in a large store."""
+CANDIDATE_ROWS: Final = 1_500
+CANDIDATE_SHARE: Final = 0.04
+"""Rows, or share of the rows where that is more, that the words of a question may make
+candidates, the rarest words first. Every row that holds a word could be one; those that hold only
+frequent words hardly ever win, and reading them is what costs time in a large store."""
 
 COMMON: Final = 0.05
 """Share of the rows above which a term alone does not let a row pass the gate."""

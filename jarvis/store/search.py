@@ -264,10 +264,14 @@ def _statement(shape: _Shape) -> bytes:
         """
         WITH dense AS MATERIALIZED ({dense}),
         worded AS MATERIALIZED (
-            SELECT t.{owner_id} AS id
-            FROM {terms} t JOIN {owners} o ON o.user_id = t.user_id AND o.id = t.{owner_id}
-            WHERE t.user_id = %(user)s AND t.terms && %(selecting)s::int[] AND {filter}
-            ORDER BY t.weights <#> %(question)s::sparsevec, t.{owner_id} LIMIT {limit}
+            -- Sorted before it is joined: then only the best rows are looked up.
+            SELECT s.id FROM (
+                SELECT t.{owner_id} AS id, t.weights <#> %(question)s::sparsevec AS score
+                FROM {terms} t
+                WHERE t.user_id = %(user)s AND t.terms && %(selecting)s::int[]
+                ORDER BY score, id OFFSET 0
+            ) AS s JOIN {owners} o ON o.user_id = %(user)s AND o.id = s.id
+            WHERE {filter} ORDER BY s.score, s.id LIMIT {limit}
         )
         SELECT o.id, {cosines},
                coalesce(-(t.weights <#> %(question)s::sparsevec), 0) AS words,
@@ -357,8 +361,9 @@ def _index_settings(connection: Connection) -> Iterator[None]:
 
 def _fetch(connection: Connection, shape: _Shape, parameters: Mapping[str, Any]) -> list[Candidate]:
     with connection.cursor(row_factory=dict_row) as cursor:
-        # Never a prepared statement: the best plan depends on the values.
-        rows = cursor.execute(_statement(shape), parameters, prepare=False).fetchall()
+        # After a few uses psycopg prepares it; the planner then weighs a plan for these values
+        # against one for all, so that a filter or a user with few rows keeps a plan of its own.
+        rows = cursor.execute(_statement(shape), parameters).fetchall()
     found = []
     for row in rows:
         similarity, meaning = row.pop("similarity"), row.pop("meaning")
