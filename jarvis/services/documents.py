@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jarvis.errors import DocumentUnreadable, ModelUnavailable, NotFound, UsageError
 from jarvis.paths import private_folder
+from jarvis.retrieval import index
 from jarvis.security.text import clean
 from jarvis.services import completions
 from jarvis.services.document_files import FileSource, stdin_source
@@ -187,6 +188,7 @@ class Documents:
             store.lock(tx, user_id)
             chunks = [chunk for i in ids for chunk in store.chunks(tx, user_id, i)]
             rows = store.delete(tx, user_id, ids)
+            index.recount(tx, "chunk", user_id)
         completions.purge(self.app.paths)
         with self.app.database.connection() as connection:
             left = store.remains(connection, user_id, [chunk.id for chunk in chunks])

@@ -19,6 +19,7 @@ from jarvis.services.document_files import FileSource, Selection, stdin_source
 from jarvis.services.document_ingest import IngestProgress, IngestResult
 from jarvis.services.documents import Documents, embed_job
 from jarvis.store import documents as store
+from jarvis.store import upkeep
 from jarvis.types import Document
 from tests import documents as make
 
@@ -306,8 +307,16 @@ def test_forget_leaves_nothing(documents: Documents, tmp_path: Path) -> None:
     keep = write(tmp_path / "b.txt", "Heliotrope is a colour.")
     take_in(documents, path, keep)
     document = documents.get(str(path))
+    user_id = documents.app.user.id
+    with documents.app.database.transaction() as tx:
+        upkeep.recount(tx, "chunk", user_id)
     done = documents.forget([document])
     assert done.verified
+    with documents.app.database.connection() as connection:
+        counted = connection.execute(
+            "SELECT total FROM term_statistics WHERE user_id = %s AND kind = 'chunk'", (user_id,)
+        ).fetchall()
+    assert counted in ([], [(1,)]), "counted again at once, or no longer ahead"
     assert done.rows["documents"] == 1
     assert done.rows["chunks"] == done.rows["chunk_terms"] == document.chunks > 1
     assert tables(documents) == {
