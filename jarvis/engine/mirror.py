@@ -93,27 +93,27 @@ def fetch_wheels(
             return ready[0]
         return _download(requirements[position], kept, command, variables, cancelled)
 
-    def loop() -> list[Path]:
-        with ThreadPoolExecutor(PARALLEL) as pool:
-            futures = [pool.submit(one, position) for position in range(len(requirements))]
-            try:
-                while not all(future.done() for future in futures):
-                    failed = [each for each in futures if each.done() and each.exception()]
-                    if failed:
-                        break
-                    if stop():
-                        raise Stopped
-                    report(_bytes_in(folder))
-                    time.sleep(0.2)
-                else:
-                    return [future.result() for future in futures]
-                raise failed[0].exception()  # type: ignore[misc]
-            finally:
-                cancelled.set()
-                for future in futures:
-                    future.cancel()
-
-    return loop()
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        futures = [pool.submit(one, position) for position in range(len(requirements))]
+        try:
+            while not all(future.done() for future in futures):
+                if stop():
+                    raise Stopped
+                if any(f.done() and not f.cancelled() and f.exception() for f in futures):
+                    # Those on their way are finished: the next try needs them too.
+                    for future in futures:
+                        future.cancel()
+                report(_bytes_in(folder))
+                time.sleep(0.2)
+        except BaseException:
+            cancelled.set()
+            for future in futures:
+                future.cancel()
+            raise
+    for future in futures:
+        if not future.cancelled() and (error := future.exception()):
+            raise error
+    return [future.result() for future in futures]
 
 
 def extract(wheels: Sequence[Path], file: ModelFile, target: Path) -> str:
