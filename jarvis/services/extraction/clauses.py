@@ -243,6 +243,13 @@ def _user_clause(rest: list[str], before: str) -> str:
     if verb.casefold() in w.AUXILIARIES:
         while len(tail) > 1 and tail[0].casefold() in w.ADVERBS_DROPPED - {"pretty", "quite"}:
             tail = tail[1:]
+        if verb.casefold() in {"am", "are"} and tail[0].casefold() in {
+            "got",
+            "went",
+            "came",
+            "had",
+        }:
+            return ""  # "i am well just got back": two statements that ran into each other
     if tail[-1].casefold() in {"it", "that", "them"} and len(tail) <= 3:
         thing = _antecedent(before)
         if not thing:

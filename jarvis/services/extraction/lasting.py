@@ -120,6 +120,7 @@ _NO = (
     r"^user (?:goes|is going) (?:now|to bed|to sleep|home|there|with (?:that|the))\b|^user (?:is|was) "
     r"going to (?:try|check|look|ask|go|eat|sleep|see|do|take|make|get|be (?:back|right)|need|say)\b",
     r"^user .*\b(?:on|for|of|about|with) them$",
+    r"^user (?:is|was|has been|goes|went|works?|lives?|stays?) there$",
     r"^user (?:does|did)(?:,| not$|$)|^user (?:has|is|was) not$",
     r"^user(?:'s)?(?: [\w']+){0,3} (?:is|are|has|does|do|was|were)(?: not)?$",
 )

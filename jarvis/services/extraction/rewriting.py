@@ -112,5 +112,8 @@ def trim(tokens: list[str]) -> list[str]:
 
 
 def finish(tokens: list[str]) -> str:
+    """The clause as a fact of at most ``MAX_WORDS`` words; "" when too little is left of it."""
     short = _shorten(trim(tokens), MAX_WORDS)
+    if short and short[-1].casefold() in w.AUXILIARIES and "," in short:
+        short = short[: len(short) - 1 - short[::-1].index(",")]  # "…, dieting is": another one
     return join(short) if short and len(short) >= 3 else ""
