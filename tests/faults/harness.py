@@ -243,6 +243,7 @@ class Harness:
         import json
 
         text = self._must_work("export")
+        assert text, "export gave nothing"
         lines = [json.loads(line) for line in text.splitlines()]
         head = [line for line in lines if line.get("kind") in {"header", "export", "jarvis"}][:1]
         model = next((line for line in lines if line.get("kind") == "memory"), None)
