@@ -182,7 +182,7 @@ class Watch:
                 parser.flush()
                 return
             if self._descriptor in ready:
-                data = os.read(self._descriptor, 65536)
+                data = self._read()
                 if not data:
                     self._interrupts.press(time.monotonic())  # the terminal went away
                     time.sleep(TICK)
@@ -197,6 +197,12 @@ class Watch:
                     self._broken = True
                     signal.pthread_kill(main, signal.SIGINT)
             self.tick()
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._descriptor, 65536)
+        except OSError:
+            return b""
 
     def _on_key(self, press: KeyPress) -> None:
         name = str(getattr(press.key, "value", press.key))
