@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-COLUMNS, ROWS = 84, 30
+COLUMNS, ROWS = 84, 20
 TYPED = (
     "/remember I live in Bergen and I write Python",
     "Where do I live? Then show me a Python function that greets me from there.",

@@ -93,9 +93,9 @@ def search(
     json: Json = False,
 ) -> None:
     """Finds what was said, by meaning and by words."""
-    from jarvis.cli import search as finder
+    from jarvis.cli.search import search_kinds
 
-    finder.search_kinds(
+    search_kinds(
         state_of(context),
         " ".join(query),
         kinds=("turns",),

@@ -50,7 +50,7 @@ class Person:
             encoding=None,
         )
         # The terminal answers questions (where is the cursor?), as real ones do.
-        self.screen.write_process_input = self.process.send
+        setattr(self.screen, "write_process_input", self.process.send)  # noqa: B010 -- a method
 
     def type(self, text: str) -> None:
         """Presses keys."""
