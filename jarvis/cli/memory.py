@@ -199,7 +199,7 @@ def edit(
     context: typer.Context,
     memory_id: OneId,
     text: Annotated[
-        list[str] | None, typer.Argument(help="The new words; - for stdin; none: asked for.")
+        list[str] | None, typer.Argument(help="The new words; - for stdin; none: your editor.")
     ] = None,
     type_: Annotated[MemoryType | None, typer.Option("--type", case_sensitive=False)] = None,
     category: Annotated[str | None, typer.Option("--category")] = None,
@@ -246,7 +246,9 @@ def _new_words(services: object, memory_id: int, words: list[str]) -> str:
         raise UsageError(
             "there are no new words", f'jarvis memory edit {memory_id} "…", or - for stdin'
         )
-    return str(typer.prompt("words", default=old, err=True))
+    from jarvis.services import editor
+
+    return editor.edited(old, suffix=".txt")
 
 
 @app.command()
