@@ -220,7 +220,9 @@ _ROW: Mapping[Kind, sql.SQL] = {
     ),
     "turn": sql.SQL(
         "o.session_id, o.role, o.content, o.created_at, coalesce((SELECT r.content FROM messages r"
-        " WHERE r.user_id = o.user_id AND r.session_id = o.session_id AND r.id > o.id"
+        " WHERE r.user_id = o.user_id AND r.session_id = o.session_id"
+        # An answer follows soon: where there is none, the session is not read to its end.
+        " AND r.id > o.id AND r.id < o.id + 200"
         " AND r.reply_to = o.id AND r.role = 'assistant' AND NOT r.barred"
         " ORDER BY r.id LIMIT 1), '') AS reply"
     ),

@@ -94,7 +94,15 @@ CREATE OR REPLACE FUNCTION search_memories(
     ) AS near WHERE near.similarity >= p_min_similarity
 $$;
 
+-- A vector that is typed without a cast would fit both of the above, and so neither.
+CREATE OR REPLACE FUNCTION search_memories(
+    p_user text, p_embedding text, p_limit int DEFAULT 5, p_min_similarity float8 DEFAULT 0.5
+) RETURNS {result} LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT * FROM search_memories(p_user, p_embedding::vector, p_limit, p_min_similarity)
+$$;
+
 COMMENT ON FUNCTION search_memories(text, vector, int, float8, text, text, float8, float8)
 IS {note};
+COMMENT ON FUNCTION search_memories(text, text, int, float8) IS {note};
 COMMENT ON FUNCTION search_memories(text, bigint, int, float8) IS {note};
 """)

@@ -251,6 +251,9 @@ def check_function(database: Database, user: User, model_id: int) -> None:
         like = connection.execute(
             "SELECT id, similarity FROM search_memories(%s, 8, 3, -1)", (user.name,)
         ).fetchall()
+        typed = connection.execute(
+            f"SELECT id FROM search_memories('{user.name}', '{target}', 5, -1)".encode()  # noqa: S608
+        ).fetchall()
         connection.execute("RESET enable_seqscan")
         connection.execute("RESET enable_sort")
     assert f"Index Scan using memory_vectors_of_model_{model_id}" in plan
@@ -258,6 +261,7 @@ def check_function(database: Database, user: User, model_id: int) -> None:
     # Row 8 holds vector(7): its nearest is itself, and as a start it is left out.
     assert rows[0][0] == 8
     assert rows[0][6] == pytest.approx(1, abs=0.001)
+    assert [row[0] for row in typed] == [row[0] for row in rows]
     assert len(rows) == 5
     assert len(like) == 3
     assert 8 not in [row[0] for row in like]
