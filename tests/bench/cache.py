@@ -39,12 +39,18 @@ FACTS = (
     "I prefer trains to planes, and I take the night train to the north whenever there is one",
     "I am learning Portuguese because we plan to spend the next winter near Lisbon",
 )
+PERSONA = (
+    "You are a storyteller. You answer every question with a long text of at least ten sentences,"
+    " whatever it is about, and you never repeat yourself."
+)
+"""Small models answer in one sentence otherwise; the bar is for answers of 100 tokens."""
+
 QUESTIONS = (
-    "What do you know about me that matters for a long trip?",
-    "Tell me what I should pack for a week in the north.",
-    "How do I get from Bergen to Tromsø without flying?",
-    "What could I do there with my sister on a rainy day?",
-    "Which of my habits would make that trip difficult?",
+    "Write a long paragraph about what matters for me on a long trip.",
+    "Write a long list of what I should pack for a week in the north.",
+    "Describe in many words how I get from Bergen to Tromsø without flying.",
+    "Write a long story about a rainy day there with my sister.",
+    "Explain at length which of my habits would make that trip difficult.",
 )
 
 
@@ -151,9 +157,8 @@ def main() -> None:
         paths = Paths.from_environment({"JARVIS_HOME": home, "JARVIS_MODELS": str(models)})
         # Long enough that nothing is summarised: this measures the cache alone.
         context = ContextSettings(seconds=100_000, answer_tokens=256)
-        config = Config(
-            user="bench", chat=replace(Config().chat, model=options.model), context=context
-        )
+        chat = replace(Config().chat, model=options.model, system=PERSONA)
+        config = Config(user="bench", chat=chat, context=context)
         app = BoundedApp(config, paths)
         app.answer_tokens = options.answer
         try:
