@@ -165,8 +165,6 @@ def _stored(app: App, data: Locomo, progress: Callable[[str], None]) -> Iterator
             for job in (indexing.embed_memories_job(), indexing.embed_turns_job()):
                 while job.run_once(own, lambda: False):
                     progress(f"embedding conversation {number} of {len(wanted)}")
-        with app.database.connection() as connection:
-            samples.analyse(connection)
         yield bench_
     finally:
         progress("removing the sample rows")
