@@ -24,12 +24,14 @@ USUAL_LENGTH: Final = {"memory": 10.0, "turn": 30.0, "chunk": 250.0}
 """Content words of a text that is neither short nor long, where BM25 has the store's mean. A
 fixed one keeps stored weights true for ever; with a small b it costs nothing measurable."""
 
-FUSION: Final = {"memory": (2.0, 1.0), "turn": (5.0, 1.5), "chunk": (5.0, 1.0)}
+FUSION: Final = {"memory": (2.0, 1.0), "turn": (5.0, 1.5), "chunk": (5.0, 1.5)}
 """Reciprocal rank fusion's k, and the weight of the words' rank against 1 for the meaning's.
 
 With the usual k of 60 the top of both lists hardly counts more than their middle: R@5 falls by
 seven points. A memory is one sentence, in which meaning and words are equally good witnesses; the
-words of a turn's neighbourhood say more than its vector.
+words of a turn's neighbourhood say more than its vector. So do those of a passage: of 33
+questions over a book of 388 pages 28 have the right page first, whatever k between 1 and 20 is; 25
+with equal weights, 22 by meaning alone, 27 by words alone.
 """
 
 OVERFETCH: Final = 3
