@@ -97,8 +97,8 @@ def fold_spans(
         if not empty:
             lines.append(line)
             line, used, empty = list(rest), line_width(rest), True
-        elif pending and not lines:
-            # Blanks at the very beginning are an indentation and stay.
+        elif not lines and used + blank <= width - MIN_TEXT:
+            # Blanks at the very beginning are an indentation and stay where there is room.
             line += pending
             used += blank
         pending = []
