@@ -23,6 +23,7 @@ from jarvis import postgres
 from jarvis.config import DatabaseSettings
 from jarvis.errors import DatabaseUnavailable, JarvisError
 from jarvis.paths import Paths
+from jarvis.postgres import process
 from jarvis.services import backup
 from jarvis.store import sessions, users
 from jarvis.store.database import Database
@@ -114,9 +115,13 @@ def test_the_server_restarted_between_two_transactions(tmp_path: Path) -> None:
         postgres.stop(paths)  # the next use starts it again
         with database.transaction() as tx:
             assert users.find(tx, "tester") == user
-        pid = postgres.status(paths).pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
+        status = postgres.status(paths)
+        assert status.pid is not None
+        os.kill(status.pid, signal.SIGKILL)
+        # Between two transactions: until its processes have noticed, one could still begin.
+        deadline = time.monotonic() + 60
+        while process.stragglers(status.data) and time.monotonic() < deadline:
+            time.sleep(0.05)
         with database.transaction() as tx:
             assert users.find(tx, "tester") == user
     finally:
