@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import select
 import time
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from jarvis.repl.pastes import Pastes
 
 BURST = 0.015
 """Seconds within which more input shows that a line end was pasted, not typed."""
+READ_BYTES = 65536
 _SAME_LINE_END = 0.05
 """Seconds in which a line feed belongs to the return before it."""
 
@@ -93,6 +95,10 @@ class InputLine:
         )
         self._session.app.after_render += self._after_render
         self._session.default_buffer.on_text_changed += lambda _: self.hint("")
+        reader = getattr(self._session.app.input, "stdin_reader", None)
+        if reader is not None:
+            # By default 1 KiB at a time, and each piece of a paste costs a search through it all.
+            reader.read = functools.partial(reader.read, READ_BYTES)
         # An escape sequence arrives in one piece; Escape alone need not wait long.
         self._session.app.ttimeoutlen = 0.05
 
