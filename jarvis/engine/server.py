@@ -85,6 +85,7 @@ class _Server:
         self.build = launcher.build()  # of the code that runs, not of what replaces it later
         self.listeners: list[Listener] = []
         self.stopping = threading.Event()
+        self.inode = 0
 
     def run(self, host: str, port: int) -> int:
         instance = private_file(launcher.instance_lock(self.paths), os.O_RDWR | os.O_CREAT)
@@ -128,6 +129,7 @@ class _Server:
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         bound.bind(os.fspath(path))
         path.chmod(0o600)
+        self.inode = path.stat().st_ino
         bound.listen(128)
         self.listeners.append(Listener(bound, self.engine.handle, None))
 
@@ -169,6 +171,9 @@ class _Server:
         """Until told to stop, or idle and nobody is about to come."""
         while not self.stopping.wait(_SWEEP_SECONDS):
             self.pool.sweep()
+            if not self._has_its_socket():
+                log.warning("the socket is gone, nobody can come: leaving")
+                break
             if self.idle and self._idle_for() > self.idle and self._try_to_leave():
                 return
         self._close_listeners()
@@ -195,7 +200,15 @@ class _Server:
                 listener.start()
         return False
 
+    def _has_its_socket(self) -> bool:
+        """Whether the socket at our path is ours: the folder may be removed, or another's now."""
+        with suppress(OSError):
+            return launcher.socket_path(self.paths).stat().st_ino == self.inode
+        return False
+
     def _unlink(self) -> None:
+        if not self._has_its_socket():
+            return
         launcher.socket_path(self.paths).unlink(missing_ok=True)
         launcher.record_path(self.paths).unlink(missing_ok=True)
 

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import random
+import shutil
 import signal
 import stat
 import subprocess
@@ -134,6 +135,17 @@ def test_clients_that_come_while_it_leaves_are_all_served(home: Paths) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+def test_an_engine_whose_folder_was_removed_leaves_and_lets_its_successor_be(home: Paths) -> None:
+    with engine_server.served(home) as served:
+        old = served.pid
+    shutil.rmtree(home.engine_runtime)
+    with engine_server.served(home) as served:
+        assert served.pid != old
+        engine_server.wait_for(lambda: not _lives(old))
+        assert served.client.get("/").status_code == 200
+        assert launcher.answers(launcher.socket_path(home))
 
 
 def test_a_model_that_is_to_stay_keeps_the_engine(home: Paths) -> None:
