@@ -52,7 +52,7 @@ MAX_QUESTION_TERMS: Final = 48
 MAX_COUNTED_TERMS: Final = 256
 """Terms of a question that are looked at, the first ones: a page that was pasted has thousands."""
 
-CANDIDATE_ROWS: Final = 1_500
+CANDIDATE_ROWS: Final = 1_000
 CANDIDATE_SHARE: Final = 0.04
 """Rows, or share of the rows where that is more, that the words of a question may make
 candidates, the rarest words first. Every row that holds a word could be one; those that hold only
