@@ -178,7 +178,7 @@ class DocumentSettings:
     overlap_tokens: int = 50
     """Tokens that neighbouring passages share."""
     timeout: float = 60.0
-    """Seconds that reading one file may take."""
+    """Processor seconds that reading one file may take; five times that by the clock."""
     max_memory_mb: int = 1024
     """Memory that reading one file may take, in MiB."""
     max_text_mb: int = 64

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import hypothesis
 import psycopg
 import pytest
 
@@ -29,6 +30,9 @@ from jarvis.types import User
 
 REAL_PATHS = Paths.from_environment()
 """The user's own folders: read for their models only."""
+
+hypothesis.settings.register_profile("shared", deadline=None)
+hypothesis.settings.load_profile("shared")  # these machines are shared: no test is timed
 
 for _name in [name for name in os.environ if name.startswith(("JARVIS_", "OLLAMA_"))]:
     if _name != "JARVIS_MODELS":
