@@ -6,7 +6,7 @@ its registry into a scratch folder, and prints what it checked with each:
 - ``python``: the official Python client, every call that it has for what the engine serves
 - ``javascript``: the official JavaScript client, under node (tests/e2e/clients.mjs)
 - ``llm``: the llm command with the llm-ollama plugin: list, prompt, conversation, schema, embed
-- ``oterm``: a terminal client, driven in a pseudo-terminal: lists the models, chats
+- ``oterm``: a terminal client, driven in a pseudo-terminal: it lists the models
 
 Models come from ``JARVIS_MODELS`` (all-minilm and qwen2.5-coder:0.5b). ``JARVIS_E2E_FOLDER``
 keeps the installed clients for the next time. Exits 1 when a check fails.
@@ -14,6 +14,7 @@ keeps the installed clients for the next time. Exits 1 when a check fails.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -220,23 +221,38 @@ def llm(address: str, folder: Path) -> None:
 
 
 def oterm(address: str, folder: Path) -> None:
-    """A terminal client, in a pseudo-terminal."""
+    """A terminal client, in a pseudo-terminal: its dialogue for a new chat lists our models."""
     import pexpect
+    import pyte
 
     command = str(environment_of(folder, "oterm") / "oterm")
+    data = folder / "oterm-data"
+    data.mkdir(exist_ok=True)
     variables: Mapping[str, str] = {
         **os.environ,
         "OLLAMA_HOST": address,
         "OLLAMA_URL": address,
-        "OTERM_DATA_DIR": str(folder / "oterm-data"),
+        "OTERM_DATA_DIR": str(data),
         "TERM": "xterm-256color",
     }
-    (folder / "oterm-data").mkdir(exist_ok=True)
-    child = pexpect.spawn(
-        command, env=variables, dimensions=(40, 120), timeout=90, encoding="utf-8"
-    )
+    screen = pyte.Screen(120, 40)
+    stream = pyte.Stream(screen)
+    child = pexpect.spawn(command, env=variables, dimensions=(40, 120), encoding="utf-8")
+
+    def wait_for(text: str, key: str = "") -> None:
+        end = time.monotonic() + 90
+        pressed = 0.0
+        while text not in "\n".join(screen.display):
+            assert time.monotonic() < end, f"{text!r} never showed"
+            if key and time.monotonic() - pressed > 15:  # its start screen takes no keys
+                pressed = time.monotonic()
+                child.send(key)
+            with contextlib.suppress(pexpect.TIMEOUT):
+                stream.feed(child.read_nonblocking(65_536, 0.5))
+
     try:
-        child.expect("qwen2.5-coder")
+        wait_for("oterm")
+        wait_for(CHAT, key="\x0e")
         ok("lists the engine's models")
     finally:
         child.close(force=True)
