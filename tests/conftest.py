@@ -8,6 +8,7 @@ keeps them (``JARVIS_MODELS`` or the user's models folder), so that they are fet
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,10 @@ from jarvis.types import User
 
 REAL_PATHS = Paths.from_environment()
 """The user's own folders: read for their models only."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts background jobs so, and every process of the tests would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("shared", deadline=None)
 hypothesis.settings.load_profile("shared")  # these machines are shared: no test is timed
