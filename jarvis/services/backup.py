@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import errno
 import hashlib
 import json
 import os
@@ -246,46 +247,78 @@ def _discard_old(paths: Paths) -> None:
 
 @contextlib.contextmanager
 def _open(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any], list[Table]]]:
+    with contextlib.ExitStack() as stack:
+        with _readable(path):
+            pack = stack.enter_context(zipfile.ZipFile(path))
+            manifest, tables = _contents(pack)
+        if manifest["format"] != FORMAT:
+            raise JarvisError(
+                f"{path} is a backup of a format that this Jarvis does not know",
+                "use the newer Jarvis that made it",
+            )
+        yield pack, manifest, tables
+
+
+def _contents(pack: zipfile.ZipFile) -> tuple[dict[str, Any], list[Table]]:
     from jarvis.store.archive import Table
 
-    try:
-        with zipfile.ZipFile(path) as pack:
-            try:
-                manifest = json.loads(pack.read(_MANIFEST))
-                tables = [
-                    Table(
-                        str(entry["name"]),
-                        tuple(map(str, entry["columns"])),
-                        int(entry["rows"]),
-                        str(entry["sha256"]),
-                    )
-                    for entry in manifest["tables"]
-                ]
-                if manifest["format"] != FORMAT:
-                    raise JarvisError(
-                        f"{path} is a backup of a format that this Jarvis does not know",
-                        "use the newer Jarvis that made it",
-                    )
-            except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-                raise _damaged(path) from error
-            yield pack, manifest, tables
-    except FileNotFoundError:
-        raise NotFound(f"there is no file {path}", "jarvis db backup --list") from None
-    except zipfile.BadZipFile as error:
-        raise _damaged(path) from error
-    except OSError as error:
-        raise JarvisError(f"cannot read {path}: {error.strerror or error}") from error
+    manifest = json.loads(pack.read(_MANIFEST))
+    tables = [
+        Table(
+            str(entry["name"]),
+            tuple(map(str, entry["columns"])),
+            int(entry["rows"]),
+            str(entry["sha256"]),
+        )
+        for entry in manifest["tables"]
+    ]
+    manifest["format"]  # noqa: B018 -- a manifest without one is damaged
+    return manifest, tables
 
 
-def _blocks(pack: zipfile.ZipFile, table: str, path: Path) -> Iterator[bytes]:
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Says in our words what ``zipfile`` finds wrong with a file.
+
+    It has many: a damaged version is NotImplementedError, a damaged flag RuntimeError (as if it
+    were encrypted), a damaged length EOFError or a seek to nowhere.
+    """
+    import struct
     import zlib
 
     try:
-        with pack.open(_entry(table)) as entry:
-            while block := entry.read(_BLOCK):
-                yield block
-    except (KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        yield
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {path}", "jarvis db backup --list") from None
+    except OSError as error:
+        if error.errno is None or error.errno == errno.EINVAL:
+            raise _damaged(path) from error
+        raise JarvisError(f"cannot read {path}: {error.strerror or error}") from error
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        OverflowError,
+        EOFError,
+        RuntimeError,
+        struct.error,
+        zlib.error,
+        zipfile.BadZipFile,
+    ) as error:
         raise _damaged(path) from error
+
+
+def _blocks(pack: zipfile.ZipFile, table: str, path: Path) -> Iterator[bytes]:
+    with _readable(path):
+        entry = pack.open(_entry(table))
+    with entry:
+        while True:
+            with _readable(path):
+                block = entry.read(_BLOCK)
+            if not block:
+                return
+            yield block
 
 
 def _damaged(path: Path) -> JarvisError:

@@ -257,13 +257,13 @@ class TestFuzz:
 
     @fuzzed
     @given(
-        path=st.sampled_from(["show", "embed", "chat", "generate", "delete", "nothing"]),
+        path=st.sampled_from(["show", "embed", "chat", "generate", "nothing"]),
         body=st.deferred(lambda: _body),
     )
     def test_the_engine_api(self, engine: Path, path: str, body: Any) -> None:
         status, text = _post(engine, f"/api/{path}", json.dumps(body).encode())
         assert status < 500, (path, body, text)
-        if status >= 400 and path != "nothing":
+        if status >= 400 and path != "nothing":  # as with Ollama, no route is said in plain text
             assert "error" in json.loads(text), (path, body, text)
         assert _post(engine, "/api/version", b"", "GET")[0] == 200
 
