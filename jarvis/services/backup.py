@@ -272,7 +272,7 @@ def _contents(pack: zipfile.ZipFile) -> tuple[dict[str, Any], list[Table]]:
         )
         for entry in manifest["tables"]
     ]
-    manifest["format"]  # noqa: B018 -- a manifest without one is damaged
+    int(manifest["format"])  # a manifest without one is damaged
     return manifest, tables
 
 
