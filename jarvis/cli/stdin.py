@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import select
 import sys
+from typing import TextIO
 
 from jarvis.cli.output import is_terminal, note
 
@@ -30,9 +31,16 @@ def read_stdin(*, explicit: bool = False, have_prompt: bool = False) -> str | No
     stream = sys.stdin
     if stream is None or stream.closed or (not explicit and is_terminal(stream)):
         return None
-    if have_prompt and not explicit:
-        ready, _, _ = select.select([stream], [], [], FIRST_BYTE)
-        if not ready:
-            note("stdin was not read: nothing came within a second (- waits for it)")
-            return None
+    if have_prompt and not explicit and not _comes_soon(stream):
+        note("stdin was not read: nothing came within a second (- waits for it)")
+        return None
     return stream.buffer.read().decode("utf-8-sig", "replace")
+
+
+def _comes_soon(stream: TextIO) -> bool:
+    """Whether there is a first byte, or the end, within a second."""
+    try:
+        ready, _, _ = select.select([stream], [], [], FIRST_BYTE)
+    except (OSError, ValueError):
+        return True  # no file of the system's: what is in memory is there already
+    return bool(ready)

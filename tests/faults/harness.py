@@ -8,6 +8,7 @@ acknowledged is what the program has said on its standard output.
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import time
@@ -321,9 +322,19 @@ class Harness:
 
         return process, settle
 
+    def _settle(self) -> None:
+        """Waits until no worker runs and nothing waits: one may be at it already."""
+        until = time.monotonic() + NEXT_COMMAND_S
+        while time.monotonic() < until:
+            self._must_work("worker", "run")
+            status = json.loads(self._must_work("worker", "status", "--json") or "{}")
+            if not status.get("running") and not any(status.get("pending", {}).values()):
+                return
+            time.sleep(0.5)
+
     def _final(self) -> None:
         """The worker does what is left; then nothing may be missing, wrong or waiting."""
-        self._must_work("worker", "run")
+        self._settle()
         for arguments in (
             ("memory", "list", "--json"),
             ("memory", "search", "shelf", "--json"),
