@@ -213,8 +213,11 @@ def _rotate(path: Path, coming: int) -> None:
     lock = private_file(path.with_name(f".{path.name}.lock"))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if path.stat().st_size + coming <= MAX_BYTES:
-            return
+        try:
+            if path.stat().st_size + coming <= MAX_BYTES:
+                return
+        except FileNotFoundError:
+            return  # another process has just rotated, and nobody has written since
         for number in range(KEPT, 0, -1):
             older = path.with_name(f"{path.name}.{number}")
             newer = path if number == 1 else path.with_name(f"{path.name}.{number - 1}")
