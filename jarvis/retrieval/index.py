@@ -2,7 +2,8 @@
 
 Terms are written in the transaction of the row itself, so that it is found by words at once.
 Vectors follow when the model has made them. A message's words and vector also go into the keys
-of the messages up to two places away from it.
+of the messages up to two places away from it; of a turn that somebody waits for, the worker
+writes those (``write_message``, ``renew_keys``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from jarvis.retrieval import terms, tuning
 from jarvis.store import message_keys, upkeep
 from jarvis.store import vectors as store
 from jarvis.store.vectors import Kind
-from jarvis.types import EmbeddingModel, Vector
+from jarvis.types import EmbeddingModel, Role, Vector
 
 if TYPE_CHECKING:
     from jarvis.llm.protocols import Embedder
@@ -55,6 +56,36 @@ def write_many_terms(
     if allowed:
         message_keys.put_counts(tx, user_id, language, {owner: counts[owner] for owner in allowed})
         _rebuild_keys(tx, user_id, message_keys.messages_around(tx, user_id, allowed))
+
+
+def write_message(
+    tx: Connection, user_id: int, message_id: int, role: Role, text: str, language: str
+) -> None:
+    """Makes a new message findable by its own words, and no more: somebody waits for the turn.
+
+    The keys with its neighbours, its own and theirs, are the worker's to make (``renew_keys``).
+
+    Args:
+        language: the stemmer's.
+    """
+    counts = terms.count(user_id, text, language)
+    key = None
+    if role is Role.USER:
+        key = terms.weigh("turn", terms.pool([(counts, tuning.NEIGHBOURS[0])]))
+    message_keys.put_message(tx, user_id, message_id, language, counts, key)
+
+
+def renew_keys(tx: Connection, user_id: int, limit: int) -> int:
+    """Makes the keys anew that messages of ``write_message`` take part in.
+
+    Returns:
+        how many such messages, at most ``limit``, are done.
+    """
+    stale = message_keys.stale_messages(tx, user_id, limit)
+    if stale:
+        _rebuild_keys(tx, user_id, message_keys.messages_around(tx, user_id, stale))
+        message_keys.mark_renewed(tx, user_id, stale)
+    return len(stale)
 
 
 def write_vectors(

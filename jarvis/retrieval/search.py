@@ -204,7 +204,7 @@ class Retriever:
         )
 
     def _question(self, connection: Connection, kind: Kind, user_id: int, text: str) -> _Question:
-        language = self._language(connection, user_id)
+        language = self.language(connection, user_id)
         words = terms.question(user_id, text, language)
         named: dict[int, str] = {}
         if kind == "chunk":
@@ -236,7 +236,8 @@ class Retriever:
             named=frozenset(named),
         )
 
-    def _language(self, connection: Connection, user_id: int) -> str:
+    def language(self, connection: Connection, user_id: int) -> str:
+        """The language whose stemmer made the user's terms; believed for a while."""
         known = self._languages.get(user_id)
         if known is not None and time.monotonic() < known[0]:
             return known[1]
@@ -314,11 +315,12 @@ def check_limit(limit: int) -> None:
 def _selecting(by_rarity: Sequence[int], counted: store.Statistics) -> list[int]:
     """The terms that make a row a candidate: from the rarest on, as many as the time allows."""
     most = max(tuning.CANDIDATE_ROWS, tuning.CANDIDATE_SHARE * counted.total)
+    everywhere = max(tuning.CANDIDATE_ROWS, tuning.EVERYWHERE * counted.total)
     chosen: list[int] = []
     rows = 0
     for term in by_rarity:
         rows += counted.holding[term]
-        if chosen and rows > most:
+        if rows > (most if chosen else everywhere):
             break
         chosen.append(term)
     return chosen

@@ -58,6 +58,10 @@ CANDIDATE_SHARE: Final = 0.04
 candidates, the rarest words first. Every row that holds a word could be one; those that hold only
 frequent words hardly ever win, and reading them is what costs time in a large store."""
 
+EVERYWHERE: Final = 0.3
+"""Share of a large store's rows from which even a question's rarest word makes no candidates: it
+would rank a third of the store by hardly more than length, and no gate opens for such a word."""
+
 COMMON: Final = 0.05
 """Share of the rows above which a term alone does not let a row pass the gate."""
 

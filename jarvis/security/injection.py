@@ -19,9 +19,12 @@ from __future__ import annotations
 # ruff: noqa: E501 -- the table of patterns reads best with one entry a line
 import re
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 
 REDACTED = "[REDACTED]"
+
+REMEMBERED_LENGTH = 8192
+"""Characters of a text up to which what it reads like is remembered."""
 
 _LEET = {"a": "a4@", "e": "e3", "i": "i1l!|", "l": "l1i|", "o": "o0", "s": "s5$", "t": "t7"}
 
@@ -345,6 +348,16 @@ def redact(text: str) -> str:
 
     Text without such a sentence comes back as it is, byte for byte.
     """
+    return _redact_again(text) if len(text) <= REMEMBERED_LENGTH else _redact(text)
+
+
+@lru_cache(maxsize=512)
+def _redact_again(text: str) -> str:
+    # A turn looks at each excerpt twice, and at the history's every time.
+    return _redact(text)
+
+
+def _redact(text: str) -> str:
     spans = _commands(text)
     if not spans:
         return text

@@ -78,6 +78,7 @@ class App:
         self._lock = threading.RLock()
         self._chat_models: dict[str, OllamaChatModel] = {}
         self._models = _Models()
+        self._estimators: dict[str, tuple[int, TokenEstimator]] = {}
         self.notes: list[str] = []
 
     @cached_property
@@ -186,7 +187,16 @@ class App:
         """Counts tokens for ``model``, from what was learnt so far."""
         from jarvis.services.tokens import TokenEstimator
 
-        return TokenEstimator(model, self.paths.state / "tokens.json")
+        path = self.paths.state / "tokens.json"
+        try:
+            written = path.stat().st_mtime_ns
+        except OSError:
+            written = 0
+        known = self._estimators.get(model)
+        # Another process may have learnt something meanwhile.
+        if known is None or known[0] != written:
+            known = self._estimators[model] = (written, TokenEstimator(model, path))
+        return known[1]
 
     @cached_property
     def retriever(self) -> Retriever:

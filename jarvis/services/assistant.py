@@ -87,6 +87,12 @@ class Assistant:
             as ``turn``.
         """
         self._check(request)
+        if request.session_id is not None and not request.private:
+            with self.app.database.connection() as connection:
+                if sessions.get(connection, self.app.user.id, request.session_id) is None:
+                    raise NotFound(
+                        f"there is no session {request.session_id}", "jarvis session list"
+                    )
         model = self.app.chat_model(request.model)
         return self._prepare(request, model, request.session_id, None)
 
@@ -100,12 +106,6 @@ class Assistant:
         words = clean(request.text).strip()
         if not words:
             raise UsageError("the message is empty", "write what you want to say")
-        if request.session_id is not None and not request.private:
-            with self.app.database.connection() as connection:
-                if sessions.get(connection, self.app.user.id, request.session_id) is None:
-                    raise NotFound(
-                        f"there is no session {request.session_id}", "jarvis session list"
-                    )
         return words
 
     def _store_question(self, request: TurnRequest) -> tuple[int | None, int | None]:
@@ -129,7 +129,8 @@ class Assistant:
                 words,
                 extract=WorkState.PENDING if extract else WorkState.SKIPPED,
             )
-            index.write_terms(tx, "turn", user_id, message.id, words)
+            language = self.app.retriever.language(tx, user_id)
+            index.write_message(tx, user_id, message.id, Role.USER, words, language)
         return session_id, message.id
 
     def _prepare(
@@ -154,7 +155,7 @@ class Assistant:
         definitions = box.definitions() if box else []
         material = self._material(request, found)
         made = prompt.assemble(
-            persona=self._persona(request, session_id),
+            persona=self._persona(request, found.system),
             words=words,
             material=material,
             budget=budget,
@@ -200,16 +201,11 @@ class Assistant:
             model.info(), model.num_ctx, estimator.read_speed, self.app.config.context
         )
 
-    def _persona(self, request: TurnRequest, session_id: int | None) -> str:
+    def _persona(self, request: TurnRequest, own: str) -> str:
         """The persona of this turn: asked for, the session's own, or the configured one."""
-        personas = self.app.config.chat.personas
-        if request.system:
-            return personas.get(request.system, request.system)
-        if session_id is not None:
-            with self.app.database.connection() as connection:
-                own = sessions.system(connection, self.app.user.id, session_id)
-            if own:
-                return personas.get(own, own)
+        chosen = request.system or own
+        if chosen:
+            return self.app.config.chat.personas.get(chosen, chosen)
         return self.app.config.chat.system
 
     def _answer(self, prepared: Prepared, model: ChatModel) -> Iterator[TurnEvent]:
@@ -332,8 +328,10 @@ class Assistant:
                 tokens=_tokens(loop.usage),
                 timings=timings,
             )
-            index.write_terms(tx, "turn", user_id, stored.id, text)
-            memories.touch(tx, user_id, [hit.memory.id for hit in prepared.memories])
+            language = self.app.retriever.language(tx, user_id)
+            index.write_message(tx, user_id, stored.id, Role.ASSISTANT, text, language)
+            if prepared.memories:
+                memories.touch(tx, user_id, [hit.memory.id for hit in prepared.memories])
         with suppress(JarvisError, OSError):
             self.app.wake_worker()
 

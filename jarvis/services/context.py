@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from jarvis.errors import JarvisError, ModelUnavailable
 from jarvis.services import prompt
-from jarvis.store import forgetting, sessions
+from jarvis.store import sessions
 from jarvis.types import ChunkHit, EmbeddingModel, Filters, MemoryHit, TurnHit, Vector
 
 if TYPE_CHECKING:
@@ -55,13 +55,17 @@ _NAMES_THE_USER = re.compile(r"\b(about me|know me|who am i|remember me)\b", re.
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What was found for one message. Durations are milliseconds."""
+    """What was found for one message. Durations are milliseconds.
+
+    ``system`` is the session's own system prompt, empty where it has none.
+    """
 
     memories: tuple[MemoryHit, ...] = ()
     turns: tuple[TurnHit, ...] = ()
     chunks: tuple[ChunkHit, ...] = ()
     history: tuple[prompt.PastTurn, ...] = ()
     summary: str = ""
+    system: str = ""
     warnings: tuple[str, ...] = ()
     timings: dict[str, float] = field(default_factory=dict)
     query: str = ""
@@ -127,11 +131,17 @@ class ContextLoader:
         run: Runner = self._start if parallel else _now
         history_arm = run(lambda: self._history(session_id, before_message))
         limit = self.app.config.retrieval.timeout
-        empty: tuple[list[prompt.PastTurn], str] = ([], "")
         if not search:
-            history, summary = _wait(history_arm, limit * 5, "the history", warnings) or empty
+            talk = _wait(history_arm, limit * 5, "the history", warnings) or sessions.Talk()
             timings["context_ms"] = _ms(started)
-            return Context((), (), (), tuple(history), summary, tuple(warnings), timings, words)
+            return Context(
+                history=tuple(prompt.past_turns(talk.messages)),
+                summary=talk.summary,
+                system=talk.system,
+                warnings=tuple(warnings),
+                timings=timings,
+                query=words,
+            )
 
         # A short question needs the one before it, so the history comes first then; a long
         # one is embedded while the history loads.
@@ -140,7 +150,8 @@ class ContextLoader:
         query = words
         if search_text(words, "x") == words:
             vector_arm = run(lambda: self._embed(words))
-        history, summary = _wait(history_arm, limit * 5, "the history", warnings) or empty
+        talk = _wait(history_arm, limit * 5, "the history", warnings) or sessions.Talk()
+        history = prompt.past_turns(talk.messages)
         if vector_arm is None:
             query = search_text(words, history[-1].question if history else "")
             vector_arm = run(lambda: self._embed(query))
@@ -157,7 +168,8 @@ class ContextLoader:
             tuple(turns),
             tuple(chunks),
             tuple(history),
-            summary,
+            talk.summary,
+            talk.system,
             tuple(warnings),
             timings,
             query,
@@ -238,24 +250,11 @@ class ContextLoader:
             for rank, row in enumerate(rows, 1)
         ]
 
-    def _history(
-        self, session_id: int | None, before: int | None
-    ) -> tuple[list[prompt.PastTurn], str]:
+    def _history(self, session_id: int | None, before: int | None) -> sessions.Talk:
         if session_id is None:
-            return [], ""
-        user_id = self.app.user.id
+            return sessions.Talk()
         with self.app.database.connection() as connection:
-            mark = sessions.summary_mark(connection, user_id, session_id)
-            stored = sessions.messages(connection, user_id, session_id, after=mark)
-            session = sessions.get(connection, user_id, session_id)
-            forgotten = forgetting.forgotten(connection, user_id, session_id)
-        stored = [
-            replace(message, content="[forgotten]") if message.id in forgotten else message
-            for message in stored
-        ]
-        if before is not None:
-            stored = [message for message in stored if message.id < before]
-        return prompt.past_turns(stored), session.summary if session else ""
+            return sessions.talk(connection, self.app.user.id, session_id, before)
 
     def _embed(self, text: str) -> tuple[EmbeddingModel, Vector] | None:
         embedder = self.app.embedder()

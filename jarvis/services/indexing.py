@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from jarvis import log
 from jarvis.errors import DatabaseUnavailable, ModelUnavailable, ProviderUnavailable
 from jarvis.retrieval import index
-from jarvis.store import search_function, upkeep, vectors
+from jarvis.store import message_keys, search_function, upkeep, vectors
 from jarvis.store.upkeep import Waiting
 from jarvis.store.vectors import KINDS, Kind
 
@@ -109,6 +109,23 @@ def known_model(app: App, models: Sequence[EmbeddingModel]) -> int:
     wanted = app.config.embedding.model.removesuffix(":latest")
     named = [row for row in models if row.name.removesuffix(":latest") == wanted or not wanted]
     return named[-1].id if named else 0
+
+
+@dataclass(frozen=True, slots=True)
+class KeysJob:
+    """Puts the words of new messages into the keys of their neighbours."""
+
+    name: str = "turn keys"
+
+    def pending(self, app: App) -> int:
+        """New messages, as far as one batch goes."""
+        with app.database.connection() as connection:
+            return len(message_keys.stale_messages(connection, app.user.id, WORDS_BATCH))
+
+    def run_once(self, app: App, stop: Callable[[], bool]) -> int:
+        """Makes the keys around one batch anew."""
+        with app.database.transaction() as tx:
+            return index.renew_keys(tx, app.user.id, WORDS_BATCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +247,11 @@ def embed_memories_job() -> EmbedJob:
 def embed_turns_job() -> EmbedJob:
     """For the worker's table of jobs."""
     return EmbedJob("turn vectors", "turn")
+
+
+def turn_keys_job() -> KeysJob:
+    """For the worker's table of jobs."""
+    return KeysJob()
 
 
 def statistics_job() -> StatisticsJob:

@@ -239,7 +239,10 @@ def _tally_request(
         for call in message.tool_calls
     ]
     texts += [json.dumps(tool, ensure_ascii=False) for tool in tools]
-    counts = dict(_tally("\n".join(texts))) if texts else {}
+    counts: dict[str, float] = {}
+    for text in texts:
+        for name, number in tally(text).items():
+            counts[name] = counts.get(name, 0.0) + number
     counts["message"] = float(len(messages) + 1 + (1 if tools else 0))
     return counts
 

@@ -174,9 +174,11 @@ def open_box(
         if not (tool.name == "read_file" and not app.config.tools.folders)
         and not (tool.effect is Effect.WRITES and private)
     ]
+    if small:
+        useful = [tool for tool in useful if tool.called_for(words)]
     costs = {tool.name: estimator.count_messages((), [tool.definition()]) for tool in useful}
     limit, used, kept = int(budget.total * DEFINITIONS), 0, []
-    if small or sum(costs.values()) > limit:
+    if not small and sum(costs.values()) > limit:
         useful = [tool for tool in useful if tool.called_for(words)]
     for tool in useful:
         used += costs[tool.name]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from jarvis.services.app import App
 
 JOBS = (
+    "jarvis.services.indexing:turn_keys_job",
     "jarvis.services.indexing:embed_memories_job",
     "jarvis.services.indexing:embed_turns_job",
     "jarvis.services.extraction.job:ExtractionJob",

@@ -137,16 +137,6 @@ def mark_forgotten(tx: Connection, user_id: int, message_ids: Sequence[int]) -> 
     )
 
 
-def forgotten(connection: Connection, user_id: int, session_id: int) -> set[int]:
-    """The messages of a session that say something forgotten."""
-    rows = connection.execute(
-        "SELECT id FROM messages WHERE user_id = %s AND session_id = %s AND barred"
-        " AND details ? 'forgotten'",
-        (user_id, session_id),
-    ).fetchall()
-    return {row[0] for row in rows}
-
-
 def redact(tx: Connection, user_id: int, message_ids: Sequence[int], words: str) -> list[int]:
     """Replaces the words of messages for good; returns whose were."""
     rows = tx.execute(

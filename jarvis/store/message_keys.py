@@ -161,6 +161,51 @@ def put_counts(
     )
 
 
+def put_message(
+    connection: Connection,
+    user_id: int,
+    message_id: int,
+    language: str,
+    counts: Mapping[int, float],
+    key: Mapping[int, float] | None,
+) -> None:
+    """Writes the terms of a new message; its keys with neighbours are marked as old.
+
+    Args:
+        key: the weights by which it is found; None for an answer, which is found with its question.
+    """
+    connection.execute(
+        "INSERT INTO message_terms (user_id, message_id, language, counts, terms, weights, stale)"
+        " VALUES (%s, %s, %s, %s::sparsevec, %s::int[], %s::sparsevec, true)",
+        (
+            user_id,
+            message_id,
+            language,
+            sparse_text(counts),
+            sorted(key or ()),
+            None if key is None else sparse_text(key),
+        ),
+    )
+
+
+def stale_messages(connection: Connection, user_id: int, limit: int) -> list[int]:
+    """Messages whose words are not in the keys of their neighbours yet, oldest first."""
+    rows = connection.execute(
+        "SELECT message_id FROM message_terms WHERE user_id = %s AND stale"
+        " ORDER BY message_id LIMIT %s",
+        (user_id, limit),
+    )
+    return [row[0] for row in rows]
+
+
+def mark_renewed(connection: Connection, user_id: int, message_ids: Sequence[int]) -> None:
+    """Notes that the words of these messages are in all keys that they belong in."""
+    connection.execute(
+        "UPDATE message_terms SET stale = false WHERE user_id = %s AND message_id = ANY(%s)",
+        (user_id, list(message_ids)),
+    )
+
+
 def put_keys(connection: Connection, user_id: int, rows: Mapping[int, Mapping[int, float]]) -> None:
     """Writes the weights of users' messages with their neighbours."""
     connection.cursor().executemany(

@@ -277,7 +277,7 @@ def _statement(shape: _Shape) -> bytes:
         )
         SELECT o.id, {cosines},
                coalesce(-(t.weights <#> %(question)s::sparsevec), 0) AS words,
-               ARRAY(SELECT unnest(t.terms) INTERSECT SELECT unnest(%(asked)s::int[])) AS matched,
+               ARRAY(SELECT a FROM unnest(%(asked)s::int[]) AS a WHERE a = ANY(t.terms)) AS matched,
                {row}
         FROM (SELECT id FROM dense UNION SELECT id FROM worded) AS found
         JOIN {owners} o ON o.user_id = %(user)s AND o.id = found.id {more}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg import Cursor
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
+from jarvis.errors import NotFound
 from jarvis.store.database import Connection
 from jarvis.types import Message, MessageStatus, Role, Session, WorkState
 
@@ -95,36 +97,78 @@ def add_message(
     """Adds a message at the end of a conversation, and marks the conversation as used.
 
     Lexical terms are the caller's to write, in the same transaction.
+
+    Raises:
+        NotFound: there is no such conversation.
     """
     with connection.cursor(row_factory=_message_row) as cursor:
         message = cursor.execute(
-            "INSERT INTO messages (user_id, id, session_id, role, content, reply_to, status,"
-            " model, details, tokens, timings, extract_state, barred)"
-            " VALUES (%s, next_id(%s, 'message'), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            "WITH used AS ("
+            "  UPDATE sessions SET updated_at = now(), closed_at = NULL"
+            "  WHERE user_id = %(user)s AND id = %(session)s RETURNING user_id, id)"
+            " INSERT INTO messages (user_id, id, session_id, role, content, reply_to, status,"
+            "  model, details, tokens, timings, extract_state, barred)"
+            " SELECT user_id, next_id(user_id, 'message'), id, %(role)s, %(content)s,"
+            "  %(reply_to)s::bigint, %(status)s, %(model)s, %(details)s, %(tokens)s, %(timings)s,"
+            "  %(extract)s, %(barred)s FROM used"
             " RETURNING id, session_id, role, content, status, created_at, model, tokens,"
             " timings, barred",
-            (
-                user_id,
-                user_id,
-                session_id,
-                role,
-                content,
-                reply_to,
-                status,
-                model,
-                Jsonb(dict(details or {})),
-                Jsonb(dict(tokens or {})),
-                Jsonb(dict(timings or {})),
-                extract,
-                barred,
-            ),
+            {
+                "user": user_id,
+                "session": session_id,
+                "role": role,
+                "content": content,
+                "reply_to": reply_to,
+                "status": status,
+                "model": model,
+                "details": Jsonb(dict(details or {})),
+                "tokens": Jsonb(dict(tokens or {})),
+                "timings": Jsonb(dict(timings or {})),
+                "extract": extract,
+                "barred": barred,
+            },
         ).fetchone()
-    assert message is not None  # noqa: S101 -- an INSERT with RETURNING returns its row
-    connection.execute(
-        "UPDATE sessions SET updated_at = now(), closed_at = NULL WHERE user_id = %s AND id = %s",
-        (user_id, session_id),
-    )
+    if message is None:
+        raise NotFound(f"there is no session {session_id}", "jarvis session list")
     return message
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """What a turn needs of its conversation.
+
+    ``messages`` are those after the ones that ``summary`` covers, oldest first; of what was
+    forgotten only ``[forgotten]`` stands in them. ``system`` is the conversation's own system
+    prompt, empty where it has none.
+    """
+
+    system: str = ""
+    summary: str = ""
+    messages: tuple[Message, ...] = ()
+
+
+def talk(connection: Connection, user_id: int, session_id: int, before: int | None = None) -> Talk:
+    """The conversation as a model may see it again.
+
+    Args:
+        before: only messages with a smaller id.
+    """
+    opened = connection.execute(
+        "SELECT system, summary, summary_message_id FROM sessions WHERE user_id = %s AND id = %s",
+        (user_id, session_id),
+    ).fetchone()
+    if opened is None:
+        return Talk()
+    system, summary, covered = opened
+    with connection.cursor(row_factory=_message_row) as cursor:
+        rows = cursor.execute(
+            "SELECT id, session_id, role, CASE WHEN barred AND details ? 'forgotten'"
+            " THEN '[forgotten]' ELSE content END AS content, status, created_at, barred"
+            " FROM messages WHERE user_id = %s AND session_id = %s AND id > %s"
+            " AND (%s::bigint IS NULL OR id < %s) ORDER BY id",
+            (user_id, session_id, covered or 0, before, before),
+        ).fetchall()
+    return Talk(system, summary, tuple(rows))
 
 
 def messages(
@@ -198,14 +242,6 @@ def delete(connection: Connection, user_id: int, session_ids: Sequence[int]) -> 
     return connection.execute(
         "DELETE FROM sessions WHERE user_id = %s AND id = ANY(%s)", (user_id, list(session_ids))
     ).rowcount
-
-
-def system(connection: Connection, user_id: int, session_id: int) -> str:
-    """The conversation's own system prompt; empty where it has none."""
-    row = connection.execute(
-        "SELECT system FROM sessions WHERE user_id = %s AND id = %s", (user_id, session_id)
-    ).fetchone()
-    return str(row[0]) if row else ""
 
 
 def remove_last_turn(connection: Connection, user_id: int, session_id: int) -> str | None:
