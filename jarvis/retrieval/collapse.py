@@ -8,6 +8,7 @@ numbers, names and negation. In doubt both are kept.
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from dataclasses import dataclass
 
@@ -43,6 +44,7 @@ class Statement:
     whole: str
 
 
+@functools.lru_cache(maxsize=1024)
 def statement(text: str, language: str) -> Statement:
     """Takes a text apart."""
     if len(text) > LONGEST:

@@ -3,7 +3,7 @@
 Terms are written in the transaction of the row itself, so that it is found by words at once.
 Vectors follow when the model has made them. A message's words and vector also go into the keys
 of the messages up to two places away from it; of a turn that somebody waits for, the worker
-writes those (``write_message``, ``renew_keys``).
+writes those (``message_terms``, ``renew_keys``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from jarvis.errors import ModelUnavailable
 from jarvis.retrieval import terms, tuning
 from jarvis.store import message_keys, upkeep
 from jarvis.store import vectors as store
+from jarvis.store.message_keys import MessageTerms
 from jarvis.store.vectors import Kind
 from jarvis.types import EmbeddingModel, Role, Vector
 
@@ -58,10 +59,8 @@ def write_many_terms(
         _rebuild_keys(tx, user_id, message_keys.messages_around(tx, user_id, allowed))
 
 
-def write_message(
-    tx: Connection, user_id: int, message_id: int, role: Role, text: str, language: str
-) -> None:
-    """Makes a new message findable by its own words, and no more: somebody waits for the turn.
+def message_terms(user_id: int, role: Role, text: str, language: str) -> MessageTerms:
+    """What makes a new message findable by its own words, and no more: somebody waits for the turn.
 
     The keys with its neighbours, its own and theirs, are the worker's to make (``renew_keys``).
 
@@ -72,11 +71,11 @@ def write_message(
     key = None
     if role is Role.USER:
         key = terms.weigh("turn", terms.pool([(counts, tuning.NEIGHBOURS[0])]))
-    message_keys.put_message(tx, user_id, message_id, language, counts, key)
+    return MessageTerms(language, counts, key)
 
 
 def renew_keys(tx: Connection, user_id: int, limit: int) -> int:
-    """Makes the keys anew that messages of ``write_message`` take part in.
+    """Makes the keys anew that messages with ``message_terms`` take part in.
 
     Returns:
         how many such messages, at most ``limit``, are done.
@@ -132,7 +131,7 @@ def check_vector(vector: Vector, model: EmbeddingModel) -> None:
     if len(vector) != model.dimensions:
         fault = f"{len(vector)} numbers instead of {model.dimensions}"
     else:
-        length = math.fsum(x * x for x in vector)
+        length = math.hypot(*vector)
         if math.isfinite(length) and length > 0:
             return
         fault = "zeros only" if length == 0 else "numbers that are not finite"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+from jarvis.retrieval.question import Question
+from jarvis.store.vectors import Kind
 from jarvis.types import Vector
 
 HitT = TypeVar("HitT")
@@ -20,11 +22,13 @@ class Query:
         text: its words; may be empty.
         vector: its embedding; None: search by words alone.
         now: the time that "last week" is counted from, aware.
+        words: what its words are worth, where that is known already (``Retriever.understand``).
     """
 
     text: str
     vector: Vector | None
     now: datetime
+    words: Mapping[Kind, Question] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jarvis.errors import UsageError
-from jarvis.retrieval import collapse, dates, gate, references, terms, tuning
-from jarvis.retrieval.hits import Scored, chunk_hit, dropped, memory_hit, rounded, turn_hit
+from jarvis.retrieval import collapse, dates, gate, terms, tuning
+from jarvis.retrieval.hits import Scored, chunk_hit, dropped, memory_hit, turn_hit
 from jarvis.retrieval.index import check_vector
 from jarvis.retrieval.query import Query, Results
+from jarvis.retrieval.question import Question, understand
 from jarvis.store import search as store
 from jarvis.store import vectors
 from jarvis.store.search import Candidate
-from jarvis.store.vectors import Kind
+from jarvis.store.vectors import KINDS, Kind
 from jarvis.types import (
     ChunkHit,
     EmbeddingModel,
@@ -37,22 +37,6 @@ LANGUAGE_SECONDS = 60.0
 """How long a user's language is remembered before it is read again."""
 
 NO_FILTERS = Filters()
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """The words of a question as this user's store knows them."""
-
-    text: str
-    language: str
-    words: Mapping[int, str]
-    weights: Mapping[int, float]
-    selecting: Sequence[int]
-    rare: frozenset[int]
-    holding: Mapping[str, int]
-    total: int = 0
-    named: frozenset[int] = frozenset()
-    """Terms of the numbered parts that it names ("clause 7")."""
 
 
 class Retriever:
@@ -154,7 +138,7 @@ class Retriever:
         explain: bool,
         min_similarity: float | None,
         collapsing: bool,
-        make_hit: Callable[[Scored, int], HitT],
+        make_hit: Callable[[Scored, int, Mapping[int, str]], HitT],
     ) -> Results[HitT]:
         check_limit(limit)
         vector = query.vector if model is not None else None
@@ -162,7 +146,7 @@ class Retriever:
             check_vector(vector, model)
         period = dates.find(query.text, query.now)
         with self.database.connection() as connection:
-            question = self._question(connection, kind, user_id, query.text)
+            question = self._question(connection, kind, user_id, query)
             if vector is None and not question.weights:
                 return Results(notes=("there is nothing to search for",))
             request = store.Request(
@@ -185,56 +169,41 @@ class Retriever:
             question.language,
             threshold,
             self.settings.min_similarity,
-            question.holding,
+            question.holding or {},
             passages=kind == "chunk",
         )
+        judge = _judge(rule, question, when, gated=gated, min_similarity=min_similarity)
         for entry in scored:
-            _judge(entry, rule, question, when, gated, min_similarity)
+            judge(entry)
         if collapsing:
             _collapse(scored, question.language, limit)
         hits = [entry for entry in scored if not entry.reason]
         for entry in hits[limit:]:
             entry.reason = f"more than {limit} were found"
+        words = question.words
         left_out = [entry for entry in scored if entry.reason] if explain else []
         return Results(
-            hits=tuple(make_hit(entry, rank) for rank, entry in enumerate(hits[:limit], 1)),
-            dropped=tuple(dropped(entry) for entry in left_out),
+            hits=tuple(make_hit(entry, rank, words) for rank, entry in enumerate(hits[:limit], 1)),
+            dropped=tuple(dropped(entry, words) for entry in left_out),
             notes=_notes(how, period),
             gate=rule.describe(),
         )
 
-    def _question(self, connection: Connection, kind: Kind, user_id: int, text: str) -> _Question:
+    def understand(self, user_id: int, text: str) -> dict[Kind, Question]:
+        """Weighs the words of a question for all kinds at once; see ``Query.words``.
+
+        It needs no vector, so that it can be done while one is made.
+        """
+        with self.database.connection() as connection:
+            language = self.language(connection, user_id)
+            return understand(connection, user_id, text, language, KINDS)
+
+    def _question(self, connection: Connection, kind: Kind, user_id: int, query: Query) -> Question:
+        known = query.words.get(kind)
+        if known is not None and known.text == query.text:
+            return known
         language = self.language(connection, user_id)
-        words = terms.question(user_id, text, language)
-        named: dict[int, str] = {}
-        if kind == "chunk":
-            named = {terms.term(user_id, word): word for word in references.asked(text)}
-            words = named | words
-        if len(words) > tuning.MAX_COUNTED_TERMS:
-            words = dict(list(words.items())[: tuning.MAX_COUNTED_TERMS])
-        if not words:
-            return _Question(text, language, {}, {}, (), frozenset(), {})
-        counted = store.statistics(connection, kind, user_id, list(words))
-        # What is in no row comes last: of a long question, the words that can find something count.
-        by_rarity = sorted(
-            words, key=lambda term: (not counted.holding[term], counted.holding[term], term)
-        )
-        asked = by_rarity[: tuning.MAX_QUESTION_TERMS]
-        weights = {term: terms.idf(counted.total, counted.holding[term]) for term in asked}
-        limit = max(tuning.FEW, tuning.COMMON * counted.total)
-        present = [term for term in asked if counted.holding[term]]
-        rare = [t for t in present if counted.holding[t] <= limit or t in named]
-        return _Question(
-            text=text,
-            language=language,
-            words=words,
-            weights=weights,
-            selecting=_selecting(present, counted),
-            rare=frozenset(rare),
-            holding={words[term]: counted.holding[term] for term in words},
-            total=counted.total,
-            named=frozenset(named),
-        )
+        return understand(connection, user_id, query.text, language, [kind])[kind]
 
     def language(self, connection: Connection, user_id: int) -> str:
         """The language whose stemmer made the user's terms; believed for a while."""
@@ -249,7 +218,7 @@ class Retriever:
         self,
         kind: Kind,
         found: Sequence[Candidate],
-        question: _Question,
+        question: Question,
         now: datetime,
         period: dates.Period | None,
     ) -> list[Scored]:
@@ -261,13 +230,6 @@ class Retriever:
         scored = []
         for candidate in found:
             by_meaning, by_words = meaning.get(candidate.id), words.get(candidate.id)
-            explanation: dict[str, Any] = {
-                "similarity": rounded(candidate.similarity),
-                "meaning_rank": by_meaning,
-                "bm25": round(candidate.words, 3),
-                "words_rank": by_words,
-                "words": sorted(question.words[term] for term in candidate.matched),
-            }
             parts = words_weight / (k + by_words) if by_words else 0.0
             if by_meaning:
                 parts += 1 / (k + by_meaning)
@@ -276,9 +238,8 @@ class Retriever:
                 parts += 1 / (k + by_words)
             fused = parts / best
             factors = self._factors(kind, candidate, now, period)
-            explanation["fused"] = round(fused, 4)
-            explanation |= {name: round(factor, 3) for name, factor in factors.items()}
-            scored.append(Scored(candidate, explanation, fused * math.prod(factors.values())))
+            score = fused * math.prod(factors.values())
+            scored.append(Scored(candidate, by_meaning, by_words, fused, factors, score))
         scored.sort(key=lambda entry: (-entry.score, entry.candidate.id))
         return scored
 
@@ -312,20 +273,6 @@ def check_limit(limit: int) -> None:
         )
 
 
-def _selecting(by_rarity: Sequence[int], counted: store.Statistics) -> list[int]:
-    """The terms that make a row a candidate: from the rarest on, as many as the time allows."""
-    most = max(tuning.CANDIDATE_ROWS, tuning.CANDIDATE_SHARE * counted.total)
-    everywhere = max(tuning.CANDIDATE_ROWS, tuning.EVERYWHERE * counted.total)
-    chosen: list[int] = []
-    rows = 0
-    for term in by_rarity:
-        rows += counted.holding[term]
-        if rows > (most if chosen else everywhere):
-            break
-        chosen.append(term)
-    return chosen
-
-
 def _candidates_wanted(limit: int) -> int:
     return max(
         limit,
@@ -353,39 +300,45 @@ def _ranks(
 
 
 def _judge(
-    entry: Scored,
     rule: gate.Gate,
-    question: _Question,
+    question: Question,
     when: Collection[int],
+    *,
     gated: bool,
     min_similarity: float | None,
-) -> None:
-    """Notes what the gate says, and drops what does not pass where that matters.
+) -> Callable[[Scored], None]:
+    """Notes what the gate says of a candidate, and drops what does not pass where that matters.
 
     Args:
         when: the terms of a date in the question. A row need not hold them: its time answers.
     """
-    candidate = entry.candidate
-    weights = question.weights
-    if when:
-        weights = {t: w for t, w in weights.items() if t not in when or t in candidate.matched}
-    share = gate.matched_share(candidate.matched, weights)
-    rare = bool(candidate.matched & question.rare)
-    by_meaning = candidate.similarity is not None and candidate.similarity >= rule.cosine
-    # A passage that is, or names, the part that the question names needs no other words of it.
-    named = bool(candidate.matched & question.named)
-    by_words = named or (rare and share >= rule.matched)
-    passed = [name for name, yes in (("meaning", by_meaning), ("words", by_words)) if yes]
-    entry.explanation["matched"] = round(share, 3)
-    entry.explanation["gate"] = " and ".join(passed) or "closed"
-    if min_similarity is not None and (candidate.similarity or -1.0) < min_similarity:
-        entry.reason = f"similarity below {min_similarity:g}"
-    elif gated and not passed:
-        near = "no vector" if candidate.similarity is None else f"{candidate.similarity:.2f}"
-        entry.reason = (
-            f"gate: cosine {near} under {rule.cosine:.2f} ({rule.reason}), {share:.0%} of the"
-            f" question's words{'' if rare else ', none of them rare'}"
-        )
+
+    def judge(entry: Scored) -> None:
+        candidate = entry.candidate
+        weights = question.weights
+        if when:
+            weights = {
+                term: weight
+                for term, weight in weights.items()
+                if term not in when or term in candidate.matched
+            }
+        entry.share = gate.matched_share(candidate.matched, weights)
+        rare = not question.rare.isdisjoint(candidate.matched)
+        by_meaning = candidate.similarity is not None and candidate.similarity >= rule.cosine
+        # A passage that is, or names, the part that the question names needs no other words of it.
+        named = not question.named.isdisjoint(candidate.matched)
+        by_words = named or (rare and entry.share >= rule.matched)
+        entry.passed = ("meaning",) * by_meaning + ("words",) * by_words
+        if min_similarity is not None and (candidate.similarity or -1.0) < min_similarity:
+            entry.reason = f"similarity below {min_similarity:g}"
+        elif gated and not entry.passed:
+            near = "no vector" if candidate.similarity is None else f"{candidate.similarity:.2f}"
+            entry.reason = (
+                f"gate: cosine {near} under {rule.cosine:.2f} ({rule.reason}), {entry.share:.0%}"
+                f" of the question's words{'' if rare else ', none of them rare'}"
+            )
+
+    return judge
 
 
 def _collapse(scored: list[Scored], language: str, limit: int) -> None:

@@ -117,20 +117,25 @@ class Assistant:
 
         user_id = self.app.user.id
         extract = self.app.config.memory.extract
-        with self.app.database.transaction() as tx:
+        begin = (
+            self.app.database.transaction
+            if request.session_id is None
+            else (self.app.database.connection)
+        )
+        with begin() as connection:
             session_id = request.session_id
             if session_id is None:
-                session_id = sessions.create(tx, user_id, system=request.system).id
+                session_id = sessions.create(connection, user_id, system=request.system).id
+            language = self.app.retriever.language(connection, user_id)
             message = sessions.add_message(
-                tx,
+                connection,
                 user_id,
                 session_id,
                 Role.USER,
                 words,
+                terms=index.message_terms(user_id, Role.USER, words, language),
                 extract=WorkState.PENDING if extract else WorkState.SKIPPED,
             )
-            language = self.app.retriever.language(tx, user_id)
-            index.write_message(tx, user_id, message.id, Role.USER, words, language)
         return session_id, message.id
 
     def _prepare(
@@ -306,12 +311,14 @@ class Assistant:
                     status=MessageStatus.FAILED if call.error else MessageStatus.COMPLETE,
                     details={"name": call.name, "arguments": dict(call.arguments)},
                 )
-            stored = sessions.add_message(
+            language = self.app.retriever.language(tx, user_id)
+            sessions.add_message(
                 tx,
                 user_id,
                 prepared.session_id,
                 Role.ASSISTANT,
                 text,
+                terms=index.message_terms(user_id, Role.ASSISTANT, text, language),
                 reply_to=prepared.message_id,
                 status=status,
                 model=prepared.model,
@@ -328,8 +335,6 @@ class Assistant:
                 tokens=_tokens(loop.usage),
                 timings=timings,
             )
-            language = self.app.retriever.language(tx, user_id)
-            index.write_message(tx, user_id, stored.id, Role.ASSISTANT, text, language)
             if prepared.memories:
                 memories.touch(tx, user_id, [hit.memory.id for hit in prepared.memories])
         with suppress(JarvisError, OSError):

@@ -22,7 +22,10 @@ from jarvis.store import sessions
 from jarvis.types import ChunkHit, EmbeddingModel, Filters, MemoryHit, TurnHit, Vector
 
 if TYPE_CHECKING:
+    from jarvis.retrieval import Query
+    from jarvis.retrieval.question import Question
     from jarvis.services.app import App
+    from jarvis.store.vectors import Kind
 
 T = TypeVar("T")
 
@@ -143,23 +146,31 @@ class ContextLoader:
                 query=words,
             )
 
+        from jarvis.retrieval import Query
+
         # A short question needs the one before it, so the history comes first then; a long
-        # one is embedded while the history loads.
+        # one is embedded while the history loads, and its words are looked up.
         embed_started = time.perf_counter()
         vector_arm: Future[tuple[EmbeddingModel, Vector] | None] | None = None
+        words_arm: Future[dict[Kind, Question]] | None = None
         query = words
         if search_text(words, "x") == words:
             vector_arm = run(lambda: self._embed(words))
+            words_arm = run(lambda: self._understand(words))
         talk = _wait(history_arm, limit * 5, "the history", warnings) or sessions.Talk()
         history = prompt.past_turns(talk.messages)
-        if vector_arm is None:
+        if vector_arm is None or words_arm is None:
             query = search_text(words, history[-1].question if history else "")
             vector_arm = run(lambda: self._embed(query))
+            words_arm = run(lambda: self._understand(query))
         embedded = _wait(vector_arm, EMBED_TIMEOUT, "the meaning of the question", warnings)
         timings["embed_ms"] = _ms(embed_started)
 
         search_started = time.perf_counter()
-        found = self._search(query, words, embedded, session_id, now, run, warnings)
+        known = _wait(words_arm, limit, "the words of the question", warnings) or {}
+        model, vector = embedded or (None, None)
+        question = Query(text=query, vector=vector, now=now, words=known)
+        found = self._search(question, words, model, session_id, run, warnings)
         timings["search_ms"] = _ms(search_started)
         timings["context_ms"] = _ms(started)
         memories, turns, chunks, dropped = found
@@ -178,26 +189,16 @@ class ContextLoader:
 
     def _search(
         self,
-        query: str,
+        question: Query,
         words: str,
-        embedded: tuple[EmbeddingModel, Vector] | None,
+        model: EmbeddingModel | None,
         session_id: int | None,
-        now: datetime,
         run: Runner,
         warnings: list[str],
     ) -> tuple[list[MemoryHit], list[TurnHit], list[ChunkHit], dict[str, list[dict[str, object]]]]:
-        from jarvis.retrieval import Query
-
         settings = self.app.config.retrieval
-        model, vector = embedded or (None, None)
-        question = Query(text=query, vector=vector, now=now)
         retriever, user_id = self.app.retriever, self.app.user.id
-        # All three begin before the first is waited for.
-        memory_arm = run(
-            lambda: retriever.memories(
-                user_id, question, model, filters=Filters(), limit=settings.facts
-            )
-        )
+        # All three begin before the first is waited for, the one that takes longest first.
         turn_arm = run(
             lambda: retriever.turns(
                 user_id,
@@ -205,6 +206,11 @@ class ContextLoader:
                 model,
                 filters=Filters(exclude_session=session_id),
                 limit=settings.turns,
+            )
+        )
+        memory_arm = run(
+            lambda: retriever.memories(
+                user_id, question, model, filters=Filters(), limit=settings.facts
             )
         )
         chunk_arm = run(
@@ -223,7 +229,7 @@ class ContextLoader:
         if passages is not None:
             dropped["documents"] = list(passages.dropped)
         memories = list(facts.hits) if facts else []
-        if not memories and (vector is None or asks_about_user(words)):
+        if not memories and (question.vector is None or asks_about_user(words)):
             memories = (
                 _wait(
                     run(lambda: self._most_important(settings.fallback)),
@@ -259,6 +265,9 @@ class ContextLoader:
     def _embed(self, text: str) -> tuple[EmbeddingModel, Vector] | None:
         embedder = self.app.embedder()
         return self.app.embedding_model(), embedder.embed_query(text)
+
+    def _understand(self, text: str) -> dict[Kind, Question]:
+        return self.app.retriever.understand(self.app.user.id, text)
 
     def _start(self, action: Callable[[], T]) -> Future[T]:
         return self._threads.submit(action)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from jarvis.store.database import Connection
 from jarvis.store.vectors import parse_sparse, sparse_text
@@ -161,31 +162,28 @@ def put_counts(
     )
 
 
-def put_message(
-    connection: Connection,
-    user_id: int,
-    message_id: int,
-    language: str,
-    counts: Mapping[int, float],
-    key: Mapping[int, float] | None,
-) -> None:
-    """Writes the terms of a new message; its keys with neighbours are marked as old.
+@dataclass(frozen=True, slots=True)
+class MessageTerms:
+    """The words of a new message, written with it; its keys with neighbours are marked as old.
 
-    Args:
+    Attributes:
+        language: the stemmer's.
+        counts: the message's own frequencies, by term.
         key: the weights by which it is found; None for an answer, which is found with its question.
     """
-    connection.execute(
-        "INSERT INTO message_terms (user_id, message_id, language, counts, terms, weights, stale)"
-        " VALUES (%s, %s, %s, %s::sparsevec, %s::int[], %s::sparsevec, true)",
-        (
-            user_id,
-            message_id,
-            language,
-            sparse_text(counts),
-            sorted(key or ()),
-            None if key is None else sparse_text(key),
-        ),
-    )
+
+    language: str
+    counts: Mapping[int, float]
+    key: Mapping[int, float] | None
+
+    def parameters(self) -> dict[str, Any]:
+        """The values of the columns."""
+        return {
+            "language": self.language,
+            "counts": sparse_text(self.counts),
+            "terms": sorted(self.key or ()),
+            "weights": None if self.key is None else sparse_text(self.key),
+        }
 
 
 def stale_messages(connection: Connection, user_id: int, limit: int) -> list[int]:

@@ -40,7 +40,7 @@ FEW_ROWS = 1_000
 INDEX_SECONDS = 60.0
 """How long it is believed that an index is there."""
 
-EF_SEARCH = 100
+EF_SEARCH = 64
 """Candidates that the HNSW index keeps while it searches (pgvector's default is 40)."""
 
 
@@ -94,31 +94,48 @@ class Candidate:
 
 
 def statistics(
-    connection: Connection, kind: Kind, user_id: int, terms: Sequence[int]
-) -> Statistics:
-    """Counts for BM25: what the worker counted, and for the rest the rows as they are now."""
-    rows = connection.execute(
-        compose(
-            kind,
-            """
-            SELECT 0, coalesce(
-                (SELECT total FROM term_statistics WHERE user_id = %(user)s AND kind = %(kind)s),
-                (SELECT count(*) FROM {terms} WHERE user_id = %(user)s {keyed}))
-            UNION ALL
-            SELECT q.term, coalesce(
-                (SELECT f.total FROM term_frequencies f
-                 WHERE f.user_id = %(user)s AND f.kind = %(kind)s AND f.term = q.term),
-                (SELECT count(*) FROM {terms} t
-                 WHERE t.user_id = %(user)s AND t.terms @> ARRAY[q.term]))
-            FROM unnest(%(terms)s::int[]) AS q (term)
-            """,
-            keyed=sql.SQL("AND weights IS NOT NULL") if kind == "turn" else sql.SQL(""),
-        ),
-        {"user": user_id, "kind": kind, "terms": list(terms)},
-    ).fetchall()
-    counts: dict[int, int] = dict(rows)
-    total = counts.pop(0, 0)
-    return Statistics(total, counts)
+    connection: Connection, user_id: int, terms: Mapping[Kind, Sequence[int]]
+) -> dict[Kind, Statistics]:
+    """Counts for BM25: what the worker counted, and for the rest the rows as they are now.
+
+    Args:
+        terms: a question's terms, for each kind that is searched.
+    """
+    kinds = tuple(terms)
+    values: dict[str, object] = {"user": user_id}
+    values |= {f"{kind}_terms": list(terms[kind]) for kind in kinds}
+    rows = connection.execute(_counting(kinds), values).fetchall()
+    counts: dict[Kind, dict[int, int]] = {kind: {} for kind in kinds}
+    for kind, term, number in rows:
+        counts[kind][term] = number
+    return {kind: Statistics(found.pop(0, 0), found) for kind, found in counts.items()}
+
+
+@functools.cache
+def _counting(kinds: tuple[Kind, ...]) -> bytes:
+    return sql.SQL(" UNION ALL ").join(map(_counting_one, kinds)).as_bytes(None)
+
+
+def _counting_one(kind: Kind) -> sql.Composed:
+    """The number of rows, as the term 0, and the rows of each term of one kind."""
+    return compose(
+        kind,
+        """
+        SELECT {name}, 0, coalesce(
+            (SELECT total FROM term_statistics WHERE user_id = %(user)s AND kind = {name}),
+            (SELECT count(*) FROM {terms} WHERE user_id = %(user)s {keyed}))
+        UNION ALL
+        SELECT {name}, q.term, coalesce(
+            (SELECT f.total FROM term_frequencies f
+             WHERE f.user_id = %(user)s AND f.kind = {name} AND f.term = q.term),
+            (SELECT count(*) FROM {terms} t
+             WHERE t.user_id = %(user)s AND t.terms @> ARRAY[q.term]))
+        FROM unnest({asked}::int[]) AS q (term)
+        """,
+        name=sql.Literal(kind),
+        asked=sql.Placeholder(f"{kind}_terms"),
+        keyed=sql.SQL("AND weights IS NOT NULL") if kind == "turn" else sql.SQL(""),
+    )
 
 
 # --- the dense arm ----------------------------------------------------------------------------
@@ -293,6 +310,10 @@ def _statement(shape: _Shape) -> bytes:
     return composed.as_bytes(None)
 
 
+# The arms of one turn ask with the same vector.
+_question_text = functools.lru_cache(maxsize=4)(vector_text)
+
+
 def candidates(connection: Connection, kind: Kind, request: Request) -> tuple[list[Candidate], str]:
     """The rows that either arm found, each with both scores, in no order.
 
@@ -305,7 +326,7 @@ def candidates(connection: Connection, kind: Kind, request: Request) -> tuple[li
         "selecting": sorted(request.selecting),
         "asked": sorted(request.weights),
         "question": sparse_text(request.weights) if request.weights else f"{{}}/{TERM_SPACE}",
-        "vector": vector_text(request.vector) if request.vector is not None else None,
+        "vector": _question_text(tuple(request.vector)) if request.vector is not None else None,
     }
     model = request.model if request.vector is not None else None
     how = "none" if model is None else _choose(connection, kind, request, model)

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 
 from jarvis.errors import NotFound
 from jarvis.store.database import Connection
+from jarvis.store.message_keys import MessageTerms
 from jarvis.types import Message, MessageStatus, Role, Session, WorkState
 
 
@@ -78,6 +79,31 @@ def recent(
         ).fetchall()
 
 
+_INSERT = """
+    WITH used AS (
+        UPDATE sessions SET updated_at = now(), closed_at = NULL
+        WHERE user_id = %(user)s AND id = %(session)s RETURNING user_id, id
+    ), added AS (
+        INSERT INTO messages (user_id, id, session_id, role, content, reply_to, status, model,
+                              details, tokens, timings, extract_state, barred)
+        SELECT user_id, next_id(user_id, 'message'), id, %(role)s, %(content)s,
+               %(reply_to)s::bigint, %(status)s, %(model)s, %(details)s, %(tokens)s, %(timings)s,
+               %(extract)s, %(barred)s FROM used
+        RETURNING user_id, id, session_id, role, content, status, created_at, model, tokens,
+                  timings, barred
+    )"""
+
+_INSERT_TERMS = """, worded AS (
+        INSERT INTO message_terms (user_id, message_id, language, counts, terms, weights, stale)
+        SELECT user_id, id, %(language)s, %(counts)s::sparsevec, %(terms)s::int[],
+               %(weights)s::sparsevec, true FROM added
+    )"""
+
+_ADDED = """
+    SELECT id, session_id, role, content, status, created_at, model, tokens, timings, barred
+    FROM added"""
+
+
 def add_message(
     connection: Connection,
     user_id: int,
@@ -85,6 +111,7 @@ def add_message(
     role: Role,
     content: str,
     *,
+    terms: MessageTerms | None = None,
     reply_to: int | None = None,
     status: MessageStatus = MessageStatus.COMPLETE,
     model: str = "",
@@ -96,23 +123,17 @@ def add_message(
 ) -> Message:
     """Adds a message at the end of a conversation, and marks the conversation as used.
 
-    Lexical terms are the caller's to write, in the same transaction.
+    One statement: what is said is stored on the way to the answer.
+
+    Args:
+        terms: its words; without them they are the caller's to write, in the same transaction.
 
     Raises:
         NotFound: there is no such conversation.
     """
     with connection.cursor(row_factory=_message_row) as cursor:
         message = cursor.execute(
-            "WITH used AS ("
-            "  UPDATE sessions SET updated_at = now(), closed_at = NULL"
-            "  WHERE user_id = %(user)s AND id = %(session)s RETURNING user_id, id)"
-            " INSERT INTO messages (user_id, id, session_id, role, content, reply_to, status,"
-            "  model, details, tokens, timings, extract_state, barred)"
-            " SELECT user_id, next_id(user_id, 'message'), id, %(role)s, %(content)s,"
-            "  %(reply_to)s::bigint, %(status)s, %(model)s, %(details)s, %(tokens)s, %(timings)s,"
-            "  %(extract)s, %(barred)s FROM used"
-            " RETURNING id, session_id, role, content, status, created_at, model, tokens,"
-            " timings, barred",
+            _INSERT + (_INSERT_TERMS if terms else "") + _ADDED,
             {
                 "user": user_id,
                 "session": session_id,
@@ -126,6 +147,7 @@ def add_message(
                 "timings": Jsonb(dict(timings or {})),
                 "extract": extract,
                 "barred": barred,
+                **(terms.parameters() if terms else {}),
             },
         ).fetchone()
     if message is None:
