@@ -8,7 +8,6 @@ call that fails tells the model why. The chain has a limit; after it the model m
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,15 +19,13 @@ from jarvis.security.fence import Fence, fence
 from jarvis.security.text import clean
 from jarvis.services.budget import Budget
 from jarvis.services.tokens import TokenEstimator
-from jarvis.services.toolbox import Toolbox
+from jarvis.services.toolbox import Running, Toolbox
 from jarvis.services.turns import Prepared, Stage, ToolFinished, ToolStarted, Warning_
 from jarvis.tools import Tool, ToolError
 
 if TYPE_CHECKING:
     from jarvis.services.app import App
 
-MAX_SECONDS = 60.0
-"""How long one call may take before the turn goes on without it."""
 _POLL_S = 0.2
 """How often a waiting turn lets its reader cancel it."""
 _STUCK = 2
@@ -277,26 +274,10 @@ def _in_thread(
     Raises:
         ToolError: the tool failed, or took too long (its thread is left to end by itself).
     """
-    outcome: list[str | ToolError] = []
-
-    def work() -> None:
-        try:
-            outcome.append(tool.call(arguments, box.context))
-        except ToolError as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=work, name=f"tool-{tool.name}", daemon=True)
-    thread.start()
-    deadline = time.monotonic() + MAX_SECONDS
-    while thread.is_alive() and time.monotonic() < deadline:
-        thread.join(_POLL_S)
-        if thread.is_alive():
-            yield Stage("tool")
-    if not outcome:
-        raise ToolError(f"{tool.name} took more than {MAX_SECONDS:g} s")
-    if isinstance(outcome[0], ToolError):
-        raise outcome[0]
-    return outcome[0]
+    running = Running(tool, arguments, box.context)
+    while not running.wait(_POLL_S):
+        yield Stage("tool")
+    return running.result()
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jarvis.errors import JarvisError, UsageError
 from jarvis.llm.protocols import ChatModel
@@ -37,6 +39,55 @@ SMALL = 4e9
 """Models with fewer parameters call tools that have nothing to do with the question ("the capital
 of Norway" became a calculation, tried with 0.5e9), so they see only what a message calls for. For
 larger ones the tools stay the same all through a session, and the server's cache holds."""
+
+
+MAX_SECONDS = 60.0
+"""How long one call may take before it is left behind."""
+
+
+class Running:
+    """A call on a thread of its own, so that no tool can hold up or end who waits for it.
+
+    Args:
+        tool: what is called, at once.
+        arguments: checked arguments.
+        context: what the tool may use.
+    """
+
+    def __init__(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> None:
+        self._tool = tool
+        self._outcome: list[str | ToolError] = []
+        self._deadline = time.monotonic() + MAX_SECONDS
+        self._thread = threading.Thread(
+            target=self._work, args=(arguments, context), name=f"tool-{tool.name}", daemon=True
+        )
+        self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Waits so long at most; returns whether there is a result, or will be none."""
+        left = self._deadline - time.monotonic()
+        self._thread.join(max(min(seconds, left), 0.0))
+        return not self._thread.is_alive() or time.monotonic() >= self._deadline
+
+    def result(self) -> str:
+        """What the tool returned.
+
+        Raises:
+            ToolError: it failed, or took too long (its thread is left to end by itself).
+        """
+        if not self._outcome:
+            raise ToolError(f"{self._tool.name} took more than {MAX_SECONDS:g} s")
+        if isinstance(self._outcome[0], ToolError):
+            raise self._outcome[0]
+        return self._outcome[0]
+
+    def _work(self, arguments: Mapping[str, Any], context: ToolContext) -> None:
+        try:
+            self._outcome.append(self._tool.call(arguments, context))
+        except ToolError as error:
+            self._outcome.append(error)
+        except BaseException as error:  # noqa: BLE001 -- a tool that exits ends nothing but itself
+            self._outcome.append(ToolError(f"{self._tool.name} ended by {type(error).__name__}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +270,11 @@ def run(app: App, name: str, arguments: object) -> str:
         )
     if isinstance(arguments, list):
         arguments = dict(zip(tool.parameters["properties"], arguments, strict=False))
-    return tool.call(tool.check(arguments), context(app, datetime.now().astimezone()))
+    ports = context(app, datetime.now().astimezone())
+    running = Running(tool, tool.check(arguments), ports)
+    while not running.wait(MAX_SECONDS):
+        pass
+    return running.result()
 
 
 def parse_arguments(words: Sequence[str]) -> object:

@@ -45,10 +45,15 @@ _CONTEXT = decimal.Context(
 )
 
 _SIGNS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "÷": "/", "−": "-", "–": "-", "^": "**"})
+_WIDE = {0xFF01 + offset: 0x21 + offset for offset in range(94)}
+"""Full-width forms, as East Asian keyboards write them."""
+_SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_RAISED = re.compile(f"⁻?[{_SUPERSCRIPTS}]+")
 _PERCENT_OF = re.compile(r"(\d+(?:\.\d+)?)\s*%\s*of\b", re.I)
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%(?=\s*(?:[-+*/)]|$))")
 _TIMES = re.compile(r"(?<=[\d)])(?:\s+[xX]\s*|[xX]\s+|(?<!\b0)[xX])(?=[\d(])")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_MODULO = re.compile(r"(?<=[\d)\s])(?:mod|modulo)(?=[\s(])", re.I)
 _FACTORIAL = re.compile(r"(\b\d+|\([^()]*\))\s*!(?!=)")
 
 
@@ -74,9 +79,10 @@ def calculate(expression: str) -> str:
     Raises:
         ToolError: it cannot be read, is not defined, or is too large.
     """
-    source = _normalise(expression)
-    if len(source) > MAX_LENGTH:
+    # Before anything reads it: rewriting takes time that grows faster than the length.
+    if len(expression) > MAX_LENGTH:
         raise ToolError(f"the expression is longer than {MAX_LENGTH} characters")
+    source = _normalise(expression)
     try:
         tree = ast.parse(source, mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -98,15 +104,21 @@ def calculate(expression: str) -> str:
 
 
 def _normalise(expression: str) -> str:
-    text = " ".join(expression.replace("√", " sqrt ").replace("π", " pi ").split())
+    plain = _RAISED.sub(_exponent, expression.translate(_WIDE))
+    text = " ".join(plain.replace("√", " sqrt ").replace("π", " pi ").split())
     text = re.sub(r"sqrt (\d+(?:\.\d+)?|\()", _root, text).rstrip("=? ").translate(_SIGNS)
     text = _PERCENT_OF.sub(r"(\1/100)*", text)
     text = _PERCENT.sub(r"(\1/100)", text)
-    text = _TIMES.sub("*", text)
+    text = _MODULO.sub("%", _TIMES.sub("*", text))
     # In max(1,234) the comma separates arguments; without a call it groups digits.
     if not re.search(r"[A-Za-z_]\s*\(", text):
         text = _GROUPED.sub(lambda match: match[0].replace(",", ""), text)
     return _FACTORIAL.sub(r"factorial(\1)", text)
+
+
+def _exponent(match: re.Match[str]) -> str:
+    digits = "".join("-" if sign == "⁻" else str(_SUPERSCRIPTS.index(sign)) for sign in match[0])
+    return f"**({digits})"
 
 
 def _root(match: re.Match[str]) -> str:

@@ -28,6 +28,7 @@ MAX_BYTES = 2 * 1024 * 1024
 """The most that is read of one answer."""
 MAX_REDIRECTS = 5
 _AGENT = "jarvis-assistant (a personal assistant; one page at its user's request)"
+_CUT = "[… the page goes on]"
 _TEXTUAL = ("text/", "application/json", "application/xml", "application/xhtml+xml")
 
 TextReader = Callable[[bytes, str], str]
@@ -39,6 +40,7 @@ class _Answer:
     url: str
     media_type: str
     body: bytes
+    cut: bool
 
 
 class Web:
@@ -80,7 +82,8 @@ class Web:
         kind = answer.media_type.split(";")[0].strip().lower()
         if kind and not kind.startswith(_TEXTUAL):
             raise ToolError(f"{answer.url} is {kind}, not a page of text")
-        return Page(answer.url, kind, self._read(answer.body, answer.media_type).strip())
+        text = self._read(answer.body, answer.media_type).strip()
+        return Page(answer.url, kind, f"{text}\n\n{_CUT}" if answer.cut else text)
 
     def search(self, query: str, limit: int) -> Sequence[Mapping[str, str]]:
         """Searches with DuckDuckGo.
@@ -178,13 +181,14 @@ class Web:
             raise ToolError(
                 f"{target.host} answered {response.status_code} {response.reason_phrase}"
             )
-        body = b""
+        body, cut = b"", False
         for piece in response.iter_bytes():
             body += piece
-            if len(body) > MAX_BYTES or time.monotonic() > deadline:
-                body = body[:MAX_BYTES]
+            cut = len(body) > MAX_BYTES or time.monotonic() > deadline
+            if cut:
                 break
-        return _Answer(str(target), response.headers.get("Content-Type", ""), body)
+        kind = response.headers.get("Content-Type", "")
+        return _Answer(str(target), kind, body[:MAX_BYTES], cut)
 
 
 def _host(url: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from jarvis.errors import NotFound
+from jarvis.security.text import clean_line
 from jarvis.tools.protocol import Tool
 
 BUILT_IN = (
@@ -103,9 +104,9 @@ class Registry:
             sys.modules[module_name] = module
             try:
                 spec.loader.exec_module(module)
-            except Exception as error:  # noqa: BLE001 -- anybody's code; the others still load
+            except (Exception, SystemExit) as error:  # noqa: BLE001 -- anybody's code
                 del sys.modules[module_name]
-                self.problems.append(f"{source}: {type(error).__name__}: {error}")
+                self.problems.append(_problem(source, error))
                 continue
             self._add(_tools_of(module), source)
 
@@ -114,8 +115,8 @@ class Registry:
             source = point.dist.name if point.dist else point.value
             try:
                 found = point.load()
-            except Exception as error:  # noqa: BLE001 -- anybody's code; the others still load
-                self.problems.append(f"{source}: {type(error).__name__}: {error}")
+            except (Exception, SystemExit) as error:  # noqa: BLE001 -- anybody's code
+                self.problems.append(_problem(source, error))
                 continue
             self._add([found] if isinstance(found, Tool) else _tools_of(found), source)
 
@@ -127,6 +128,10 @@ def _tools_of(module: ModuleType) -> list[Tool]:
         for value in vars(module).values()
         if isinstance(value, Tool) and value.function.__module__ == module.__name__
     ]
+
+
+def _problem(source: str, error: BaseException) -> str:
+    return clean_line(f"{source}: {type(error).__name__}: {error}")
 
 
 def _unsafe(path: Path) -> str:

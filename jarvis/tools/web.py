@@ -20,7 +20,8 @@ def web_search(context: ToolContext, query: str) -> str:
         raise ToolError("web_search: search for what?")
     results = _web(context).search(query.strip(), RESULTS)
     if not results:
-        return "the web search found nothing"
+        # The search engine refuses with an empty page: the two cannot be told apart.
+        return "the web search returned nothing: no results, or the search engine refused"
     return "\n\n".join(
         f"{number}. {result['title']}\n{result['url']}\n{result['snippet']}"
         for number, result in enumerate(results, 1)

@@ -64,6 +64,12 @@ def value(expression: str) -> str:
         ("0x10", "16"),
         ("1_000 * 2", "2000"),
         ("(5 − 3) ÷ 4", "0.5"),
+        ("17 mod 5", "2"),
+        ("(3+4) modulo (5)", "2"),
+        ("３×（２＋１）", "9"),
+        ("2²", "4"),
+        ("10⁻² + 1", "1.01"),
+        ("2³²", str(2**32)),
     ],
 )
 def test_exact(expression: str, expected: str) -> None:
@@ -151,6 +157,7 @@ def test_decimals_are_not_rounded(number: object) -> None:
         "1 << 3",
         "~5",
         "1j",
+        "2½",
         "\x00",
     ],
 )
@@ -183,6 +190,9 @@ def test_refused_in_one_line(expression: str) -> None:
         "-" * 900 + "1",
         "+".join(["1"] * 600),
         "9" * 5000,
+        "9" * 1_000_000,
+        "1," * 500_000,
+        "(" * 100_000 + "1" + ")" * 100_000,
     ],
 )
 def test_bounded_in_size_and_time(expression: str) -> None:

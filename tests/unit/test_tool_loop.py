@@ -276,10 +276,21 @@ def test_a_slow_tool_can_be_cancelled() -> None:
 
 
 def test_a_tool_that_hangs_does_not_hang_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jarvis.services.tool_loop.MAX_SECONDS", 0.3)
+    monkeypatch.setattr("jarvis.services.toolbox.MAX_SECONDS", 0.3)
     talk = loop(Scripted([call("slow"), say("went on")]), slow)
     assert answer(list(talk.run(PROMPT))) == "went on"
     assert "took more than" in talk.calls[0].error
+
+
+def test_a_tool_that_exits_ends_nothing_but_itself() -> None:
+    @tool(Effect.PURE)
+    def leave() -> str:
+        """Leaves."""
+        raise SystemExit(3)
+
+    made = loop(Scripted([call("leave"), say("Still here.")]), leave)
+    assert answer(list(made.run([ChatMessage("user", "leave")]))) == "Still here."
+    assert made.calls[0].error == "leave ended by SystemExit"
 
 
 def test_a_failing_tool_is_an_error_not_a_crash() -> None:

@@ -185,6 +185,25 @@ def test_tools_of_the_users_own(tmp_path: Path) -> None:
     ]
 
 
+def test_a_broken_file_is_one_line_and_the_others_load(tmp_path: Path) -> None:
+    folder = tmp_path / "tools"
+    folder.mkdir(mode=0o700)
+    broken = {
+        "syntax": "def broken(:\n",
+        "leaves": "import sys\nsys.exit('not today')\n",
+        "raises": "raise ValueError('one\\ntwo\\x1b[31m')\n",
+        "missing": "import no_such_module_anywhere\n",
+    }
+    for name, text in broken.items():
+        (folder / f"{name}.py").write_text(text)
+    (folder / "works.py").write_text(OWN)
+    found = Registry.load(folder, entry_points=False)
+    assert len(found.problems) == len(broken)
+    assert all(name in " ".join(found.problems) for name in broken)
+    assert not any("\n" in problem or "\x1b" in problem for problem in found.problems)
+    assert "shout" in found.tools
+
+
 def test_tools_of_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "shouting.py").write_text(OWN)
     info = tmp_path / "shouting-1.0.dist-info"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import gzip
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,11 +33,17 @@ class Server:
     address: str
     answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    posted: list[str] = field(default_factory=list)
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            length = int(self.headers.get("Content-Length", "0"))
+            made.posted.append(self.rfile.read(length).decode())
+            self.do_GET()
+
         def do_GET(self) -> None:
             made.asked.append(self.path)
             status, headers, body = made.answers.get(urlsplit(self.path).path, (404, {}, b""))
@@ -91,7 +100,41 @@ def test_redirects_are_followed_a_few_times(server: Server) -> None:
 
 def test_a_page_is_bounded(server: Server) -> None:
     server.answers["/big"] = (200, {"Content-Type": "text/plain"}, b"word " * (MAX_BYTES // 2))
-    assert len(fetch(f"{server.address}/big")) <= MAX_BYTES + 100
+    text = fetch(f"{server.address}/big")
+    assert len(text) <= MAX_BYTES + 100
+    assert text.endswith("[… the page goes on]")
+
+
+def test_a_page_that_unpacks_to_far_more_is_bounded_too(server: Server) -> None:
+    packed = gzip.compress(b"word " * (MAX_BYTES * 8))
+    headers = {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
+    server.answers["/bomb"] = (200, headers, packed)
+    assert len(fetch(f"{server.address}/bomb")) <= MAX_BYTES + 100
+
+
+def test_a_body_that_trickles_ends_at_the_deadline() -> None:
+    class Trickle(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain")
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                for _ in range(100):
+                    self.wfile.write(b"drop ")
+                    self.wfile.flush()
+                    time.sleep(0.05)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Trickle) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        web = Web(page_text, timeout=0.5, public_only=False)
+        text = web.page(f"http://127.0.0.1:{http.server_address[1]}/").text
+        http.shutdown()
+    assert text.startswith("drop")
+    assert text.count("drop") < 100
+    assert text.endswith("[… the page goes on]")
 
 
 @pytest.mark.parametrize(
@@ -260,32 +303,42 @@ RESULTS = """<div class='body'><h2><a>Ferry times</a></h2><a href='https://examp
 <div class='body'><h2><a>Boats</a></h2><a href='https://example.com/b'>Some boats</a></div>"""
 
 
-def test_the_web_search_reads_the_engines_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ddgs.engines import duckduckgo
+@pytest.fixture
+def duckduckgo(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The search engine's address is the scripted server's; its real client talks to it."""
+    from ddgs.engines.duckduckgo import Duckduckgo
 
-    monkeypatch.setattr(duckduckgo.Duckduckgo, "request", lambda *_, **__: RESULTS)
-    text = web_search.call({"query": "ferry"}, open_web())
+    monkeypatch.setattr(Duckduckgo, "search_url", f"{server.address}/html/")
+    return server
+
+
+def test_the_web_search_reads_the_engines_page(duckduckgo: Server) -> None:
+    duckduckgo.answers["/html/"] = (200, HTML, f"<html><body>{RESULTS}</body></html>".encode())
+    text = web_search.call({"query": "ferry times"}, open_web())
     assert "https://example.com/f" in text
     assert "Ferry times" in text
+    assert parse_qs(duckduckgo.posted[0])["q"] == ["ferry times"]
 
 
-@pytest.mark.parametrize(
-    ("failure", "said"),
-    [
-        ("error sending request for url (x) > error resolving DNS", "no network"),
-        ("429 Too Many Requests", "failed"),
-    ],
-)
-def test_a_search_that_fails_says_so_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, failure: str, said: str
+@pytest.mark.parametrize("answer", [(202, HTML, b"<html>anomaly</html>"), (429, {}, b""),
+                                    (200, HTML, b"<html><body></body></html>")])  # fmt: skip
+def test_an_engine_that_refuses_or_finds_nothing_is_one_line(
+    duckduckgo: Server, answer: tuple[int, dict[str, str], bytes]
 ) -> None:
-    from ddgs.engines import duckduckgo
+    duckduckgo.answers["/html/"] = answer
+    text = web_search.call({"query": "ferry"}, open_web())
+    assert "returned nothing" in text
+    assert "\n" not in text
 
-    def fail(*_: object, **__: object) -> None:
-        raise RuntimeError(failure)
 
-    monkeypatch.setattr(duckduckgo.Duckduckgo, "request", fail)
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/html/", "http://nowhere.invalid/html/"])
+def test_a_search_without_a_network_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    from ddgs.engines.duckduckgo import Duckduckgo
+
+    monkeypatch.setattr(Duckduckgo, "search_url", address)
     with pytest.raises(ToolError) as caught:
         web_search.call({"query": "ferry"}, open_web())
-    assert said in caught.value.message
+    assert "no network" in caught.value.message
     assert "\n" not in caught.value.message
