@@ -29,6 +29,12 @@ MAX_BYTES = 2 * 1024 * 1024
 MAX_REDIRECTS = 5
 _AGENT = "jarvis-assistant (a personal assistant; one page at its user's request)"
 _CUT = "[… the page goes on]"
+_TRANSLATED = tuple(
+    ipaddress.IPv6Network(network) for network in ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96")
+)
+"""IPv4-compatible, IPv4-translated and NAT64 addresses (RFC 4291, RFC 7915, RFC 6052)."""
+_LOCAL_TRANSLATED = ipaddress.IPv6Network("64:ff9b:1::/48")
+"""NAT64 for use inside one network (RFC 8215)."""
 _TEXTUAL = ("text/", "application/json", "application/xml", "application/xhtml+xml")
 
 TextReader = Callable[[bytes, str], str]
@@ -213,9 +219,19 @@ def _refuse_local_names(host: str) -> None:
 def _refuse_private(address: str, host: str) -> None:
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address):
-        parsed = parsed.ipv4_mapped or parsed.sixtofour or parsed
-    if not parsed.is_global or parsed.is_multicast:
+        parsed = parsed.ipv4_mapped or parsed.sixtofour or _embedded(parsed) or parsed
+    local = isinstance(parsed, ipaddress.IPv6Address) and (
+        parsed.is_site_local or parsed in _LOCAL_TRANSLATED
+    )
+    if local or not parsed.is_global or parsed.is_multicast:
         raise ToolError(f"{host} is not a public address")
+
+
+def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that one of ``_TRANSLATED`` ends with: a translator would go there."""
+    if any(address in network for network in _TRANSLATED):
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return None
 
 
 def _resolve(host: str, port: int, seconds: float) -> list[str]:
