@@ -224,6 +224,10 @@ def _print_prompt(prepared: Prepared, *, explain: bool, json: bool) -> None:
         output.emit_text(f"[{message.role}]\n{message.content}\n")
     parts = ", ".join(f"{name} {tokens}" for name, tokens in prepared.prompt.parts.items())
     output.note(f"about {prepared.prompt.estimate} tokens for {prepared.model}: {parts}")
+    budget = prepared.budget
+    output.note(
+        f"it may have {budget.total:,} of a window of {budget.window:,} tokens: {budget.reason}"
+    )
     for warning in prepared.warnings:
         output.warn(warning)
 
