@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -203,28 +202,34 @@ def search(
     context: typer.Context,
     query: search_options.QueryWords,
     limit: search_options.Limit = 5,
-    document: Annotated[str, typer.Option("--document", help="Only in this one.")] = "",
+    type_: search_options.Types = None,
+    category: search_options.Category = None,
+    min_importance: search_options.MinImportance = None,
+    min_confidence: search_options.MinConfidence = None,
     since: search_options.Since = "",
     until: search_options.Until = "",
     min_similarity: search_options.MinSimilarity = None,
+    document: Annotated[str, typer.Option("--document", help="Only in this one.")] = "",
     explain: search_options.Explain = False,
     json: search_options.Json = False,
 ) -> None:
     """Finds passages by meaning and by words."""
-    from jarvis.services import search as service
-
-    filters = service.memory_filters(since=service.moment(since), until=service.moment(until))
-    if document:
-        filters = replace(filters, document_id=_documents(context).get(document).id)
+    more = {"document_id": _documents(context).get(document).id} if document else None
     search_options.run(
-        state_of(context),
+        context,
         query,
         ("chunks",),
-        filters=filters,
         limit=limit,
+        type_=type_,
+        category=category,
+        min_importance=min_importance,
+        min_confidence=min_confidence,
+        since=since,
+        until=until,
         min_similarity=min_similarity,
         explain=explain,
         json=json,
+        more=more,
     )
 
 

@@ -201,33 +201,29 @@ def search(
     category: search_options.Category = None,
     min_importance: search_options.MinImportance = None,
     min_confidence: search_options.MinConfidence = None,
-    min_similarity: search_options.MinSimilarity = None,
     since: search_options.Since = "",
     until: search_options.Until = "",
+    min_similarity: search_options.MinSimilarity = None,
     at: Annotated[str, typer.Option("--at", help="What held at that time.")] = "",
     explain: search_options.Explain = False,
     json: search_options.Json = False,
 ) -> None:
     """Find memories by meaning and by words."""
-    from jarvis.services import search as service
-
     search_options.run(
-        state_of(context),
+        context,
         query,
         ("memories",),
-        filters=service.memory_filters(
-            types=type_ or (),
-            category=category,
-            min_importance=min_importance,
-            min_confidence=min_confidence,
-            since=service.moment(since),
-            until=service.moment(until),
-            at=moment(at),
-        ),
         limit=limit,
+        type_=type_,
+        category=category,
+        min_importance=min_importance,
+        min_confidence=min_confidence,
+        since=since,
+        until=until,
         min_similarity=min_similarity,
         explain=explain,
         json=json,
+        more={"at": moment(at)},
     )
 
 

@@ -1,17 +1,22 @@
-"""The options and the output that every search command shares."""
+"""The options and the output that every search command shares.
+
+Every search takes every option. What only memories have (type, category, importance, confidence)
+leaves other kinds out of a search over all of them, which is said, and is refused where no
+memories are searched.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from jarvis.cli import output, records
-from jarvis.types import ChunkHit, Filters, MemoryHit, TurnHit
+from jarvis.cli.state import state_of
+from jarvis.types import ChunkHit, MemoryHit, TurnHit
 
 if TYPE_CHECKING:
-    from jarvis.cli.state import State
     from jarvis.services.search import Found, Hit, Kind
 
 QueryWords = Annotated[list[str], typer.Argument(help="What to look for.", metavar="QUERY...")]
@@ -20,7 +25,7 @@ Types = Annotated[
     list[str] | None,
     typer.Option("--type", metavar="TYPE", help="Only memories of this type; repeatable."),
 ]
-Category = Annotated[str | None, typer.Option("--category", help="Only memories of this one.")]
+Category = Annotated[str | None, typer.Option("--category", help="Only memories of this category.")]
 MinImportance = Annotated[
     float | None, typer.Option("--min-importance", help="Least importance of a memory, 0 to 1.")
 ]
@@ -70,24 +75,47 @@ COLUMNS: dict[str, tuple[output.Column, ...]] = {
 
 
 def run(
-    state: State,
+    context: typer.Context,
     query: Sequence[str],
     kinds: Sequence[Kind],
     *,
-    filters: Filters,
     limit: int,
-    min_similarity: float | None,
-    explain: bool,
-    json: bool,
+    type_: Sequence[str] | None = None,
+    category: str | None = None,
+    min_importance: float | None = None,
+    min_confidence: float | None = None,
+    since: str = "",
+    until: str = "",
+    min_similarity: float | None = None,
+    explain: bool = False,
+    json: bool = False,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Searches and prints: hits on stdout, everything for a person only on stderr."""
+    """Searches and prints: hits on stdout, everything for a person only on stderr.
+
+    Args:
+        context: of the command.
+        query: the words of the question.
+        kinds: what is searched.
+        more: fields of ``Filters`` that one command alone has an option for.
+    """
+    from dataclasses import replace
+
     from jarvis.services import search
 
+    filters = search.make_filters(
+        types=type_ or (),
+        category=category,
+        min_importance=min_importance,
+        min_confidence=min_confidence,
+        since=search.moment(since),
+        until=search.moment(until),
+    )
     found = search.search(
-        state.app,
+        state_of(context).app,
         " ".join(query),
         kinds=kinds,
-        filters=filters,
+        filters=replace(filters, **(more or {})),
         limit=limit,
         min_similarity=min_similarity,
         explain=explain,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jarvis.cli import output
+from jarvis.cli import output, search_options
 from jarvis.cli.output import Column
 from jarvis.cli.state import state_of
 from jarvis.errors import UsageError
@@ -82,27 +82,31 @@ def show(
 @app.command()
 def search(
     context: typer.Context,
-    query: Annotated[list[str], typer.Argument(help="What it was about.")],
-    limit: Annotated[int, typer.Option("-k", "--limit", min=1, help="Hits at most.")] = 10,
-    min_similarity: Annotated[
-        float | None, typer.Option("--min-similarity", help="Cosine that a hit must reach.")
-    ] = None,
-    since: Annotated[str, typer.Option("--since", help="Said on or after this date.")] = "",
-    until: Annotated[str, typer.Option("--until", help="Said before this date.")] = "",
-    explain: Annotated[bool, typer.Option("--explain", help="Every term of the score.")] = False,
-    json: Json = False,
+    query: search_options.QueryWords,
+    limit: search_options.Limit = 10,
+    type_: search_options.Types = None,
+    category: search_options.Category = None,
+    min_importance: search_options.MinImportance = None,
+    min_confidence: search_options.MinConfidence = None,
+    since: search_options.Since = "",
+    until: search_options.Until = "",
+    min_similarity: search_options.MinSimilarity = None,
+    explain: search_options.Explain = False,
+    json: search_options.Json = False,
 ) -> None:
     """Finds what was said, by meaning and by words."""
-    from jarvis.cli.search import search_kinds
-
-    search_kinds(
-        state_of(context),
-        " ".join(query),
-        kinds=("turns",),
+    search_options.run(
+        context,
+        query,
+        ("turns",),
         limit=limit,
-        min_similarity=min_similarity,
+        type_=type_,
+        category=category,
+        min_importance=min_importance,
+        min_confidence=min_confidence,
         since=since,
         until=until,
+        min_similarity=min_similarity,
         explain=explain,
         json=json,
     )

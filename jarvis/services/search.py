@@ -20,6 +20,11 @@ Kind = Literal["memories", "turns", "chunks"]
 Hit = MemoryHit | TurnHit | ChunkHit
 
 KINDS: tuple[Kind, ...] = ("memories", "turns", "chunks")
+_NAMES: dict[Kind, str] = {
+    "memories": "memories",
+    "turns": "conversations",
+    "chunks": "passages of documents",
+}
 
 MAX_EMBEDDED = 8_000
 """Characters of a question that are embedded: the mean of more is about everything and nothing."""
@@ -70,10 +75,11 @@ def search(
     """Finds what fits ``text`` best; by words alone when the embedding model does not answer.
 
     Somebody who searches wants to see the nearest there is: the gate only says what a turn would
-    have used. Filters that only memories have leave the other kinds out.
+    have used. Filters that only memories have leave the other kinds out, with a note.
 
     Raises:
-        UsageError: there are no words, or a number is out of range.
+        UsageError: there are no words, a number is out of range, or a filter is for memories and
+            none are searched.
         NotFound: the user that was named has no rows.
     """
     from jarvis.retrieval.search import check_limit
@@ -88,15 +94,12 @@ def search(
     if not words:
         raise UsageError("there is nothing to search for", "give some words")
     filters = filters or Filters()
-    if filters.types or filters.category is not None or _numbers(filters) or filters.at:
-        kinds = tuple(kind for kind in kinds if kind == "memories")
-        if not kinds:
-            raise UsageError(
-                "only memories have a type, a category, an importance and a confidence",
-                "jarvis memory search",
-            )
+    kinds, left_out = _kinds(kinds, filters)
     user_id = app.existing_user().id
     model, vector, notes = embed_query(app, words)
+    if vector is None and min_similarity is not None:
+        notes += ("without the model nothing has a similarity: --min-similarity drops everything",)
+    notes += left_out
     query = Query(words, vector, datetime.now().astimezone())
 
     def one(kind: Kind) -> Results[Any]:
@@ -131,7 +134,7 @@ def embed_query(
         return None, None, (f"searching by words only: {error.message}",)
 
 
-def memory_filters(
+def make_filters(
     *,
     types: Sequence[str] = (),
     category: str | None = None,
@@ -189,8 +192,28 @@ def moment(text: str, now: datetime | None = None) -> datetime | None:
     return period.start
 
 
-def _numbers(filters: Filters) -> bool:
-    return filters.min_importance is not None or filters.min_confidence is not None
+_OF_MEMORIES = ("types", "category", "min_importance", "min_confidence", "at")
+"""Filters on what only a memory has. ``types`` is typed as --type."""
+
+
+def _kinds(kinds: Sequence[Kind], filters: Filters) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
+    """The kinds that the filters can be applied to, and what to say of the others.
+
+    Raises:
+        UsageError: there is no such kind.
+    """
+    asked = [name for name in _OF_MEMORIES if getattr(filters, name) not in (None, ())]
+    others = tuple(kind for kind in kinds if kind != "memories")
+    if not asked or not others:
+        return tuple(kinds), ()
+    options = ", ".join("--" + name.removesuffix("s").replace("_", "-") for name in asked)
+    names = " and ".join(_NAMES[kind] for kind in others)
+    if "memories" not in kinds:
+        raise UsageError(
+            f"{options} cannot be asked of {names}: only memories have that",
+            "leave it out, or use: jarvis memory search",
+        )
+    return ("memories",), (f"only memories have what {options} asks for: {names} are left out",)
 
 
 def _together(

@@ -5,6 +5,7 @@ The worker calls this, and ``jarvis reindex``. Nothing here takes a lock that a 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,8 +31,14 @@ FREQUENT = 20
 MAX_ATTEMPTS = 5
 """Attempts at embedding one row before the worker leaves it to ``jarvis reindex``."""
 
-BUILD_MEMORY = "256MB"
-"""Memory for building an index: 100,000 vectors of 384 dimensions fit."""
+BUILD_MEMORY = 256 * 2**20
+"""Bytes for building an index, at least: 100,000 vectors of 384 dimensions fit."""
+
+BUILD_SHARE = 0.25
+"""Share of this machine's memory that building an index may take at most."""
+
+GRAPH_BYTES = 1_000
+"""What pgvector holds of one row while it builds, besides its numbers (m = 16)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +334,8 @@ def build_index(connection: Connection, kind: Kind, model: EmbeddingModel) -> No
     A half-built one, left by a process that died, is dropped first.
     """
     name = sql.Identifier(index_name(kind, model.id))
-    connection.execute("SELECT set_config('maintenance_work_mem', %s, false)", (BUILD_MEMORY,))
+    memory = f"{_build_memory(connection, kind, model) // 2**20}MB"
+    connection.execute("SELECT set_config('maintenance_work_mem', %s, false)", (memory,))
     connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
     build = compose(
         kind,
@@ -347,6 +355,19 @@ def build_index(connection: Connection, kind: Kind, model: EmbeddingModel) -> No
         connection.execute("SET max_parallel_maintenance_workers = 0")
         connection.execute(build)
     connection.execute(compose(kind, "ANALYZE {vectors}"))
+
+
+def _build_memory(connection: Connection, kind: Kind, model: EmbeddingModel) -> int:
+    """Bytes in which the whole graph fits: what does not fit is inserted row by row, many times
+    slower. A server on another machine is asked for no more than the least."""
+    if not connection.info.host.startswith("/"):
+        return BUILD_MEMORY
+    row = connection.execute(
+        compose(kind, "SELECT count(*) FROM {vectors} WHERE model_id = %s"), (model.id,)
+    ).fetchone()
+    wanted = (row[0] if row else 0) * (2 * model.dimensions + GRAPH_BYTES)
+    most = int(BUILD_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return max(BUILD_MEMORY, min(wanted, most))
 
 
 def drop_index(connection: Connection, kind: Kind, model_id: int) -> None:

@@ -1,9 +1,11 @@
 """The search in large stores: recall, time and memory, against plain pgvector queries.
 
-``python -m tests.bench.scale`` fills a database of its own with 10,000 and then 100,000 memories
-(``--rows`` for other sizes, ``--million`` for 1,000,000), vectors of 384 dimensions and words in
-the proportions of natural text, and prints a line a figure. The server and its data are removed
-at the end.
+``python -m tests.bench.scale`` fills a database of its own with 10,000 and another with 100,000
+memories (``--rows`` for other sizes, ``--million`` for 1,000,000), vectors of 384 dimensions and
+words in the proportions of natural text, and prints a line a figure. The servers and their data
+are removed at the end. With ``--keep DIR`` they stay there and are not filled again: ``--fill``
+fills only, so that the times can be taken later, when the machine has nothing else to do;
+``--remove`` takes them away.
 
 The vectors have about 32 directions of their own, as embeddings of text do: independent numbers
 in 384 dimensions would have no neighbours worth finding. "Raw" is the bare pgvector query on the
@@ -13,6 +15,7 @@ same index with the same ``hnsw.ef_search``, without joins, words or scores.
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import statistics
 import tempfile
@@ -30,7 +33,7 @@ from numpy.typing import NDArray
 from jarvis import postgres
 from jarvis.config import DatabaseSettings, RetrievalSettings
 from jarvis.paths import Paths
-from jarvis.retrieval import Query, index, terms, tuning
+from jarvis.retrieval import Query, terms, tuning
 from jarvis.retrieval.search import Retriever
 from jarvis.store import memories, search, upkeep, users, vectors
 from jarvis.store.database import Connection, Database
@@ -67,7 +70,7 @@ class Sample:
             for _ in range(VOCABULARY)
         ]
         # Zipf's law as Mandelbrot corrected it, for the words of a language.
-        self.weights = [1 / (rank + 2.7) for rank in range(VOCABULARY)]
+        self.weights = list(itertools.accumulate(1 / (rank + 2.7) for rank in range(VOCABULARY)))
 
     def vectors(self, count: int) -> Array:
         """Unit vectors, one a row."""
@@ -78,15 +81,16 @@ class Sample:
 
     def sentences(self, count: int) -> list[str]:
         """Facts of about twelve words."""
-        return [
-            " ".join(self.chance.choices(self.words, self.weights, k=self.chance.randint(8, 16)))
-            for _ in range(count)
-        ]
+        return [" ".join(self.choose(self.chance.randint(8, 16))) for _ in range(count)]
+
+    def choose(self, count: int) -> list[str]:
+        """So many words, as often as a language has them."""
+        return self.chance.choices(self.words, cum_weights=self.weights, k=count)
 
     def question(self, vector: Array, text: str) -> Question:
         """Asks for one row: four of its words, two others, a vector near it."""
         words = text.split()
-        asked = self.chance.sample(words, 4) + self.chance.choices(self.words, self.weights, k=2)
+        asked = self.chance.sample(words, 4) + self.choose(2)
         noise = self.numbers.normal(size=DIMENSIONS).astype(np.float32) / np.sqrt(DIMENSIONS)
         return Question(self.unit((vector + 0.6 * noise)[None])[0].tolist(), " ".join(asked))
 
@@ -297,51 +301,66 @@ def measure(bench: Bench, asked: Sequence[Question], rows: int) -> None:
 
 
 def main() -> None:
-    """Measures each size in turn."""
+    """Fills and measures each size in turn."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--million", action="store_true", help="1,000,000 rows, too")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="leave the databases there")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--fill", action="store_true", help="with --keep: measure nothing yet")
+    only.add_argument("--remove", action="store_true", help="remove the databases in --keep DIR")
     arguments = parser.parse_args()
+    if (arguments.fill or arguments.remove) and arguments.keep is None:
+        parser.error("--fill and --remove need --keep DIR")
     sizes = sorted({*arguments.rows, *([1_000_000] if arguments.million else [])})
-    with tempfile.TemporaryDirectory(prefix="jb", ignore_cleanup_errors=True) as home:
-        paths = Paths.from_environment({"JARVIS_HOME": str(Path(home))})
-        database = Database(DatabaseSettings(), paths)
-        try:
-            run(database, sizes)
-        finally:
-            database.close()
-            postgres.remove(paths)
+    with tempfile.TemporaryDirectory(prefix="jb", ignore_cleanup_errors=True) as scratch:
+        home = arguments.keep or Path(scratch)
+        for rows in sizes:
+            # A database each, so that indexes and counts hold one size only.
+            paths = Paths.from_environment({"JARVIS_HOME": str(home.absolute() / str(rows))})
+            if arguments.remove:
+                postgres.remove(paths)
+                continue
+            database = Database(DatabaseSettings(), paths)
+            try:
+                run(database, rows, measuring=not arguments.fill)
+            finally:
+                database.close()
+                if arguments.keep is None:
+                    postgres.remove(paths)
+                else:
+                    postgres.stop(paths)
 
 
-def run(database: Database, sizes: Sequence[int]) -> None:
-    """One user a size; each is removed before the next, so that indexes hold one size only."""
-    for rows in sizes:
-        sample = Sample()
-        with database.transaction() as tx:
-            user = users.ensure(tx, f"scale-{rows}")
-            vectors.add_model(tx, f"made-up-{rows}", "", DIMENSIONS, "", "")
-            model = vectors.find_model(tx, f"made-up-{rows}", "", DIMENSIONS, "", "")
-        assert model is not None
+def run(database: Database, rows: int, *, measuring: bool) -> None:
+    """Fills the database with so many rows, unless it was, and measures."""
+    name, sample = f"made-up-{rows}", Sample()
+    with database.transaction() as tx:
+        user = users.ensure(tx, f"scale-{rows}")
+        vectors.add_model(tx, name, "", DIMENSIONS, "", "")
+        model = vectors.find_model(tx, name, "", DIMENSIONS, "", "")
+    assert model is not None
+    owner = database.connect_as_owner()
+    if not upkeep.has_statistics(owner, "memory", user.id):
         started = time.perf_counter()
         with administrator(database) as admin:
+            admin.execute("DELETE FROM memories")  # of a run that was stopped
             fill(admin, user, model, sample, rows)
         print(f"{rows:>9,}  filled in {time.perf_counter() - started:.0f} s", flush=True)
-        owner = database.connect_as_owner()
         started = time.perf_counter()
         upkeep.build_index(owner, "memory", model)
         print(f"{rows:>9,}  index built in {time.perf_counter() - started:.0f} s", flush=True)
         owner.execute("VACUUM ANALYZE memories, memory_vectors, memory_terms")
         with database.transaction() as tx:
-            index.recount(tx, "memory", user.id)
-        bench = Bench(database, user, model)
-        with database.connection() as connection:
-            asked = questions(connection, user, sample, rows)
-        measure(bench, asked, rows)
-        bench.connection.close()
-        upkeep.drop_index(owner, "memory", model.id)
-        owner.execute("DELETE FROM users WHERE user_id = %s", (user.id,))
-        owner.execute("VACUUM memories, memory_vectors, memory_terms")
-        owner.close()
+            upkeep.recount(tx, "memory", user.id)
+    owner.close()
+    if not measuring:
+        return
+    bench = Bench(database, user, model)
+    with database.connection() as connection:
+        asked = questions(connection, user, sample, rows)
+    measure(bench, asked, rows)
+    bench.connection.close()
 
 
 if __name__ == "__main__":

@@ -31,8 +31,14 @@ def test_search(cli: Cli, engine: object) -> None:
     assert [json.loads(line)["type"] for line in goals.stdout.splitlines()] == ["GOAL"]
     assert cli("memory", "search", "bees", "--since", "tomorrow").stdout == ""
     assert cli("memory", "search", "bees", "--until", "tomorrow").stdout
-    assert cli("session", "search", "bees").returncode == 0
-    assert cli("doc", "search", "bees").returncode == 0
+    everything = ("--min-importance", "0", "--min-confidence", "0.1", "--type", "fact")
+    among = cli("search", "bees", *everything, "--json")
+    assert [json.loads(line)["kind"] for line in among.stdout.splitlines()] == ["memory"] * 2
+    assert "conversations and passages of documents are left out" in among.stderr
+    for group in ("session", "doc"):
+        shared = ("--since", "last week", "--until", "tomorrow", "-k", "3", "--explain")
+        done = cli(group, "search", "bees", *shared, "--min-similarity", "0.1", "--json")
+        assert done.returncode == 0, done.stderr
 
     again = cli("reindex", "--words", "--json")
     report = json.loads(again.stdout)
@@ -47,6 +53,11 @@ def test_mistakes_are_named(cli: Cli) -> None:
         (("search", "x", "--since", "the day of doom"), "no date"),
         (("memory", "search", "x", "--type", "wish"), "no type wish"),
         (("memory", "search", "x", "--min-importance", "7"), "between 0 and 1"),
+        (("session", "search", "x", "--type", "goal"), "--type cannot be asked of conversations"),
+        (("session", "search", "x", "--category", "work"), "--category cannot be asked of"),
+        (("doc", "search", "x", "--min-importance", "0.5"), "--min-importance cannot be asked of"),
+        (("doc", "search", "x", "--min-confidence", "0.5"), "passages of documents"),
+        (("session", "search", "x", "-k", "1000000"), "1 to 1,000"),
         (("search", ""), "nothing to search for"),
     ):
         done = cli(*arguments)

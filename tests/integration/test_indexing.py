@@ -234,7 +234,7 @@ def test_the_real_model_finds_by_meaning_and_is_calibrated(app: App) -> None:
         ("x", {"limit": 0}, "1 to 1,000"),
         ("x", {"limit": 1_000_000}, "1 to 1,000"),
         ("x", {"min_similarity": 7.0}, "between -1 and 1"),
-        ("x", {"kinds": ("turns",), "filters": search.memory_filters(types=["goal"])}, "only mem"),
+        ("x", {"kinds": ("turns",), "filters": search.make_filters(types=["goal"])}, "only mem"),
     ],
 )
 def test_a_search_that_cannot_be_meant(
