@@ -6,13 +6,15 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
 from jarvis.config import Config, DatabaseSettings
 from jarvis.errors import ModelUnavailable, NotFound, ProviderUnavailable, UsageError
 from jarvis.paths import Paths
-from jarvis.services import context, worker
+from jarvis.retrieval import Query, index
+from jarvis.services import context, indexing, worker
 from jarvis.services.app import App
 from jarvis.services.prompt import INTERRUPTED
 from jarvis.services.turns import Delta, Finished, TurnEvent, TurnRequest, TurnResult, Warning_
@@ -70,6 +72,42 @@ def test_question_and_answer_are_stored(app: App) -> None:
         (Role.ASSISTANT, "fine", MessageStatus.COMPLETE),
     ]
     assert said[1].tokens["prompt"] == 50
+
+
+def test_a_message_is_found_by_its_own_words_at_once_and_by_its_neighbours_from_the_worker(
+    app: App,
+) -> None:
+    session = run(app, "the canoe leaks")[0].session_id
+    run(app, "so we bought tar", session)
+    now = datetime.now().astimezone()
+
+    def found(word: str) -> set[str]:
+        hits = app.retriever.turns(
+            app.user.id, Query(word, None, now), None, limit=10, gate=False, collapse=False
+        ).hits
+        return {hit.content for hit in hits}
+
+    def keys() -> list[tuple[str, str]]:
+        with app.database.connection() as connection:
+            return connection.execute(
+                "SELECT terms::text, weights::text FROM message_terms WHERE user_id = %s"
+                " ORDER BY message_id",
+                (app.user.id,),
+            ).fetchall()
+
+    assert found("canoe") == {"the canoe leaks"}
+    assert found("tar") == {"so we bought tar"}
+    job = indexing.turn_keys_job()
+    assert job.pending(app) == 4
+    assert job.run_once(app, lambda: False) == 4
+    assert found("canoe") == found("tar") == {"the canoe leaks", "so we bought tar"}
+    assert (job.pending(app), job.run_once(app, lambda: False)) == (0, 0)
+
+    made = keys()
+    with app.database.transaction() as tx:
+        everything = sessions.messages(tx, app.user.id, session or 0)
+        index.write_many_terms(tx, "turn", app.user.id, {m.id: m.content for m in everything})
+    assert keys() == made
 
 
 def test_a_stream_split_anywhere_is_whole(app: App, server: ScriptedOllama) -> None:
