@@ -214,7 +214,17 @@ _BASH = r"""# bash completion for jarvis; made by: jarvis completion bash
 _jarvis() {{
   local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}}
   local commands={commands} cache={cache}
-  local where='' word='' words='' kind='' k v d i
+  local where='' word='' words='' kind='' k v d i whole=${{COMP_LINE:0:COMP_POINT}}
+  # A model name holds a colon, which bash takes for the border of a word: put it together again.
+  whole=${{whole##*[[:space:]]}}
+  if [[ $whole == *:* ]]; then
+    for ((i = COMP_CWORD; i > 0; i--)); do
+      words=${{COMP_WORDS[i]}}$words
+      [[ $words == "$whole" ]] && break
+    done
+    cur=$whole words=''
+    (( i > 0 )) && prev=${{COMP_WORDS[i-1]}}
+  fi
   [[ -n $JARVIS_HOME ]] && cache=$JARVIS_HOME/cache/completions.tsv
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${{COMP_WORDS[i]}}
@@ -248,9 +258,10 @@ _jarvis() {{
   while IFS=$'\t' read -r k v d; do
     [[ $k == "$kind" && $v == "$cur"* ]] && COMPREPLY+=("$v")
   done < "$cache"
-  # A model name holds a colon, which bash takes for the border of a word.
-  [[ $kind == model ]] && declare -F __ltrim_colon_completions > /dev/null &&
-    __ltrim_colon_completions "$cur"
+  # And what stands before the colon is there already.
+  if [[ $cur == *:* && $COMP_WORDBREAKS == *:* ]]; then
+    COMPREPLY=("${{COMPREPLY[@]#"${{cur%"${{cur##*:}}"}}"}}")
+  fi
   return 0
 }}
 complete -o default -F _jarvis jarvis

@@ -219,6 +219,9 @@ def remove(app: App, name: str) -> int:
         ModelNotInstalled: there is no such model.
         UsageError: it lies in Ollama's own folder while no Ollama answers.
     """
+    from jarvis.services import completions
+
+    completions.purge(app.paths)
     found = store.find(app.paths, name)
     if found is not None and not found.readonly:
         freed = store.remove(app.paths, name)

@@ -7,6 +7,7 @@ import stat
 import subprocess
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from jarvis.cli.app import ENTRIES
@@ -88,6 +89,44 @@ def test_bash_completes(
     )
     assert sorted(done.stdout.split()) == sorted(offered.split())
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("jarvis model rm qwen2.5-coder:", "jarvis model rm qwen2.5-coder:0.5b "),
+        ("jarvis model rm qwen2.5-coder:0", "jarvis model rm qwen2.5-coder:0.5b "),
+        ("jarvis model rm qwen", "jarvis model rm qwen2.5-coder:0.5b "),
+        ("jarvis chat --model qwen2.5-coder:0", "jarvis chat --model qwen2.5-coder:0.5b "),
+    ],
+)
+def test_a_name_with_a_colon_is_completed_at_a_real_prompt(
+    typed: str, completed: str, tree: list[Node], paths: Paths, tmp_path: Path
+) -> None:
+    """Bash takes the colon for the border of a word, but only where it reads a line itself."""
+    completions.update(paths, "model", [("qwen2.5-coder:0.5b", "")])
+    shell = pexpect.spawn(
+        "bash",
+        ["--norc", "-i"],
+        env={"PS1": "ready> ", "TERM": "dumb", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        encoding="utf-8",
+        timeout=20,
+        dimensions=(24, 300),
+    )
+    try:
+        shell.expect_exact("ready> ")
+        # Echoes what the line has become, in place of running it.
+        shell.sendline(
+            f"jarvis() {{ echo \"<jarvis $*>\"; }}; . '{script('bash', tree, paths, tmp_path)}'"
+        )
+        shell.expect_exact("ready> ")
+        shell.send(f"{typed}\t")
+        shell.send("\r")
+        shell.expect(r"<(jarvis [^>]*)>\r?\n")
+        assert shell.match is not None
+        assert f"{shell.match[1]} " == completed
+    finally:
+        shell.close(force=True)
 
 
 @pytest.mark.parametrize(("typed", "offered"), CASES)
