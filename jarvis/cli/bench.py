@@ -84,7 +84,9 @@ def extract(
         list[str] | None, typer.Option("--model", help="Chat models; default: both coder models.")
     ] = None,
     minutes: Annotated[float, typer.Option("--minutes", min=0, help="Time for all models.")] = 20.0,
-    show: Annotated[bool, typer.Option("--show", help="What was stored, to be read.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="What was stored, to be read; figures as notes.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """How well facts are taken from what people say."""
@@ -102,12 +104,30 @@ def extract(
         )
     for text in outcome.notes:
         output.note(text)
+    for figure in outcome.figures if show else ():
+        bar = f" (bar {figure.bar})" if figure.bar else ""
+        output.note(
+            f"{figure.reader}, {figure.turns}: {figure.percent} % of {figure.count}{bar},"
+            f" asked {figure.asked}, unreadable {figure.unreadable}, whole {figure.max_ms} ms,"
+            f" from the first token {figure.writing_max_ms} ms"
+        )
     output.emit_records(
         outcome.examples if show else outcome.figures,
         json=json,
         columns=("reader", "turns", "hit", "text", "facts")
         if show
-        else ("reader", "turns", "count", "percent", "bar", "met", "asked", "median_ms", "max_ms"),
+        else (
+            "reader",
+            "turns",
+            "count",
+            "percent",
+            "bar",
+            "met",
+            "asked",
+            "median_ms",
+            "max_ms",
+            "writing_max_ms",
+        ),
     )
 
 

@@ -108,21 +108,21 @@ def review(
     json: Json = False,
 ) -> None:
     """What waits for your decision: secrets, and what reads like an order to the assistant."""
-    from jarvis.services import memory
+    from jarvis.services import review
 
     services = state_of(context).app
     if edit is None and text:
         raise UsageError("words are for --edit ID", "jarvis memory review --edit 3 “…”")
     if accept or drop or edit is not None:
-        kept = [memory.accept(services, number).memory for number in _ids(accept)]
+        kept = [review.accept(services, number).memory for number in _ids(accept)]
         if edit is not None:
-            kept.append(memory.accept(services, edit, " ".join(text or [])).memory)
+            kept.append(review.accept(services, edit, " ".join(text or [])).memory)
         for number in _ids(drop):
-            memory.drop(services, number)
+            review.drop(services, number)
             output.note(f"dropped {number}")
         print_memories(kept, json=json)
         return
-    waiting = memory.held(services)
+    waiting = review.held(services)
     terminal = output.is_terminal(_stdin()) and output.stdout().terminal and not json
     if not terminal:
         output.emit_records(
@@ -151,16 +151,16 @@ def _ids(words: list[str] | None) -> list[int]:
 
 
 def _ask(services: App, row: Memory) -> None:
-    from jarvis.services import memory
+    from jarvis.services import review
 
     output.emit_object({"id": row.id, "why": row.held_reason, "content": row.content}, json=False)
     answer = typer.prompt("[a]ccept, [e]dit, [d]rop, [s]kip", default="s", err=True).strip().lower()
     if answer.startswith("a"):
-        memory.accept(services, row.id)
+        review.accept(services, row.id)
     elif answer.startswith("e"):
-        memory.accept(services, row.id, typer.prompt("words", default=row.content, err=True))
+        review.accept(services, row.id, typer.prompt("words", default=row.content, err=True))
     elif answer.startswith("d"):
-        memory.drop(services, row.id)
+        review.drop(services, row.id)
 
 
 @app.command()

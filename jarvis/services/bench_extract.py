@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jarvis.errors import JarvisError, UsageError
+from jarvis.services import bench_conversation
 from jarvis.services.extraction import checks, reading
 from jarvis.services.extraction.cutting import sentences, words_of
 from jarvis.services.extraction.job import ask_model
@@ -30,6 +31,7 @@ from jarvis.services.extraction.parse import UnreadableReply
 from jarvis.services.extraction.rewriting import MAX_WORDS
 
 if TYPE_CHECKING:
+    from jarvis.llm.protocols import ChatChunk, ChatMessage, ChatModel, ModelInfo
     from jarvis.services.app import App
 
 FILES = {
@@ -45,6 +47,9 @@ BARS = {
 MINUTES = 20.0
 """What one run may take, all models together."""
 
+CONVERSATION_TURNS = 100
+"""Turns of the long conversation that a model reads at most, evenly spread."""
+
 _SAID_AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 Reader = Callable[[str], Sequence[reading.Fact]]
@@ -54,7 +59,8 @@ Reader = Callable[[str], Sequence[reading.Fact]]
 class Figure:
     """One line. ``percent``: hits on positive turns, turns with anything stored on the others.
 
-    ``median_ms`` and ``max_ms`` are of messages that the model was asked about.
+    ``median_ms`` and ``max_ms`` are of messages that the model was asked about, whole;
+    ``writing_max_ms`` counts from the first token on, as the cap does.
     """
 
     reader: str
@@ -65,6 +71,7 @@ class Figure:
     unreadable: int = 0
     median_ms: float | None = None
     max_ms: float | None = None
+    writing_max_ms: float | None = None
     bar: str = ""
     met: bool | None = None
 
@@ -102,6 +109,7 @@ class _Tally:
     asked: int = 0
     unreadable: int = 0
     times: list[float] = field(default_factory=list)
+    writing: list[float] = field(default_factory=list)
 
 
 def run(
@@ -127,6 +135,7 @@ def run(
     outcome = Outcome()
     _measure(outcome, "every first-person statement, copied", files, _copying)
     _measure(outcome, "rules alone", files, _by_rules)
+    readers: list[tuple[str, Reader, int | None]] = [("rules alone", _by_rules, None)]
     for position, name in enumerate(models):
         share = minutes * 60 / max(1, len(models) - position)
         started = time.monotonic()
@@ -144,7 +153,8 @@ def run(
             until=started + share,
             progress=progress,
         )
-    _conversation(outcome, folder.parent / "locomo")
+        readers.append((name, model.facts, min(sample or CONVERSATION_TURNS, CONVERSATION_TURNS)))
+    bench_conversation.measure(outcome, folder.parent / "locomo", readers, _rows)
     return outcome
 
 
@@ -153,7 +163,7 @@ class _Model:
 
     def __init__(self, app: App, name: str) -> None:
         self.settings = app.config.memory
-        self.chat = app.chat_model(name)
+        self.chat = _Timed(app.chat_model(name))
         self.chat.preload()
         self.asked = self.unreadable = 0
         self.times: list[float] = []
@@ -177,6 +187,31 @@ class _Model:
             )
         finally:
             self.times.append((time.monotonic() - started) * 1000)
+
+
+class _Timed:
+    """A chat model that notes how long each answer took from its first token on."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self.model = model
+        self.name, self.num_ctx = model.name, model.num_ctx
+        self.writing: list[float] = []
+
+    def info(self) -> ModelInfo:
+        return self.model.info()
+
+    def preload(self) -> None:
+        self.model.preload()
+
+    def stream(self, messages: Sequence[ChatMessage], **options: Any) -> Iterator[ChatChunk]:
+        first: float | None = None
+        try:
+            for chunk in self.model.stream(messages, **options):
+                first = time.monotonic() if first is None else first
+                yield chunk
+        finally:
+            if first is not None:
+                self.writing.append((time.monotonic() - first) * 1000)
 
 
 def _by_rules(text: str) -> Sequence[reading.Fact]:
@@ -222,6 +257,7 @@ def _measure(
             tally.asked += 1
             tally.unreadable += model.unreadable - unreadable
             tally.times.append(model.times[-1])
+            tally.writing.append(max(model.chat.writing[-1:], default=0.0))
         hit = bool(facts)
         if turn.triples:
             hit = is_hit(turn.text, turn.triples, facts, copies=read is _copying)
@@ -246,6 +282,7 @@ def _figure(reader: str, name: str, tally: _Tally) -> Figure:
         unreadable=tally.unreadable,
         median_ms=round(statistics.median(tally.times)) if tally.times else None,
         max_ms=round(max(tally.times)) if tally.times else None,
+        writing_max_ms=round(max(tally.writing)) if tally.writing else None,
         bar="" if bar is None else f"{'>=' if positive else '<='} {bar:g}",
         met=None if bar is None else (percent >= bar if positive else percent <= bar),
     )
@@ -327,45 +364,3 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         ) from error
     except ValueError as error:
         raise UsageError(f"{path} is no JSON, a record a line: {error}") from error
-
-
-# --- one long conversation ---------------------------------------------------------------------
-
-
-def _conversation(outcome: Outcome, folder: Path) -> None:
-    """Precision, recall and provenance against the facts of one LoCoMo conversation."""
-    if not (folder / "observations.jsonl").is_file():
-        outcome.notes.append(f"no conversation is measured: there is no {folder}")
-        return
-    turns, gold = _rows(folder / "turns.jsonl"), _rows(folder / "observations.jsonl")
-    conversation = gold[0]["sample_id"]
-    gold = [row for row in gold if row["sample_id"] == conversation]
-    evidence: dict[str, list[set[str]]] = {}
-    for row in gold:
-        for turn_id in row["dia_ids"]:
-            evidence.setdefault(turn_id, []).append(_about(row["fact"], row["speaker"]))
-    found = matched = cited = 0
-    covered: set[int] = set()
-    for turn in turns:
-        if turn["sample_id"] != conversation:
-            continue
-        for fact in _by_rules(turn["text"]):
-            found += 1
-            stems = _about(fact.text, "User")
-            labels = evidence.get(turn["dia_id"], [])
-            cited += bool(labels)
-            fitting = [label for label in labels if 2 * len(stems & label) >= len(stems) > 0]
-            matched += bool(fitting)
-            covered |= {id(label) for label in fitting}
-    outcome.figures += [
-        Figure(f"rules alone, {conversation}", name, count, round(100 * share, 1))
-        for name, count, share in (
-            ("facts that match one written down", found, matched / max(1, found)),
-            ("facts from a turn with one written down", found, cited / max(1, found)),
-            ("facts written down that were found", len(gold), len(covered) / max(1, len(gold))),
-        )
-    ]
-
-
-def _about(text: str, speaker: str) -> set[str]:
-    return set(checks.content_stems(text)) - {checks.stem(speaker)}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from jarvis import log
 from jarvis.errors import JarvisError
 from jarvis.services.compare import Relation, compare, may_end, says_no_more
-from jarvis.store import comparing, memories
+from jarvis.store import comparing, memories, memory_lists
 from jarvis.types import Memory, MemoryState, MemoryType, WorkState
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def settle(app: App, memory_id: int, judge: Judge | None = None) -> Outcome:
         )
         if may_end(memory.content):
             known = {memory_id, *(other.id for other, _ in near)}
-            rest = memories.select(connection, user_id, sort="created", limit=SLOT_ROWS)
+            rest = memory_lists.select(connection, user_id, sort="created", limit=SLOT_ROWS)
             near += [(other, 0.0) for other in rest if other.id not in known]
     same: list[int] = []
     ended: list[int] = []
@@ -77,7 +77,7 @@ def settle(app: App, memory_id: int, judge: Judge | None = None) -> Outcome:
         relation = compare(pair[0].content, pair[1].content)
         if relation is Relation.OPEN and judge is not None and cosine >= ASK_COSINE:
             relation = judge(pair[0].content, pair[1].content)
-            if relation is Relation.SAME and not says_no_more(memory.content, other.content):
+            if relation is Relation.SAME and not says_no_more(pair[0].content, pair[1].content):
                 relation = Relation.DIFFERENT
         if relation is Relation.SAME:
             same.append(other.id)

@@ -50,6 +50,11 @@ _LIGHT = _stems(
 _ENDING = _stems(
     "stop stopped quit gave give up sold sell longer anymore cancelled canceled ended former ex broke lost"
 )
+_ARRIVING = _stems(
+    "move moved moving relocated emigrated joined start started switched job turned became become went"
+)
+"""How a slot was filled, which says no more than that it is."""
+
 _NEGATION = frozenset(
     "not no never none nothing nobody neither nor without cannot can't don't doesn't isn't won't".split()
 )
@@ -230,7 +235,10 @@ def compare(new: str, old: str) -> Relation:
         if b.past and not a.past and first[0] != "marital":
             return Relation.DIFFERENT
         if first[2] == second[2]:
-            return Relation.SAME if a.numbers == b.numbers else Relation.DIFFERENT
+            if a.numbers != b.numbers:
+                return Relation.DIFFERENT
+            # "in Oslo, near the fjord" after "in Oslo": merged, what it adds would be lost.
+            return Relation.SAME if _american(a) - _ARRIVING <= _american(b) else Relation.OPEN
         if first[2] < second[2] or second[2] < first[2]:
             return Relation.OPEN  # "Oslo" and "Oslo, Grünerløkka": one may only be more exact
         return Relation.ENDS
@@ -276,6 +284,11 @@ def same_sense(first: str, second: str) -> bool:
     """Whether two memories about one subject agree in negation and liking."""
     a, b = _read(canonical(first)), _read(canonical(second))
     return (a.subject, a.negated, a.liking) == (b.subject, b.negated, b.liking)
+
+
+def _american(a: _Reading) -> frozenset[str]:
+    """The weighty stems with one spelling for "colour" and "color"."""
+    return frozenset(s.replace("our", "or") for s in a.weight)
 
 
 def _about(a: _Reading, b: _Reading) -> bool:

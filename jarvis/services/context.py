@@ -247,10 +247,10 @@ class ContextLoader:
         )
 
     def _most_important(self, limit: int) -> list[MemoryHit]:
-        from jarvis.store import memories
+        from jarvis.store import memory_lists
 
         with self.app.database.connection() as connection:
-            rows = memories.most_important(connection, self.app.user.id, limit)
+            rows = memory_lists.most_important(connection, self.app.user.id, limit)
         return [
             MemoryHit(row, None, row.importance, rank, {"fallback": "importance"})
             for rank, row in enumerate(rows, 1)

@@ -22,7 +22,7 @@ from jarvis.services.extraction.checks import content_stems, stem
 from jarvis.services.extraction.clauses import candidates
 from jarvis.services.extraction.cutting import sentences, words_of
 from jarvis.store import extraction as unread
-from jarvis.store import forgetting, memories, tombstones
+from jarvis.store import forgetting, memories, memory_lists, tombstones
 from jarvis.types import Memory, MemorySource, Vector
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _repeating(tx: Connection, user_id: int, facts: Sequence[_Fact]) -> set[int]
     """Memories that say a fact in more words ("lives in Vigo, in the old town")."""
     found: set[int] = set()
     for fact in facts:
-        for row in memories.with_text(tx, user_id, _needle(fact)):
+        for row in memory_lists.with_text(tx, user_id, _needle(fact)):
             if fact.repeated_by(row):
                 found.add(row.id)
     return found
@@ -261,7 +261,7 @@ def verify(app: App, contents: Sequence[str]) -> list[str]:
                 found.append("a memory")
             found += [
                 f"memory {row.id}"
-                for row in memories.with_text(connection, user_id, _needle(fact))
+                for row in memory_lists.with_text(connection, user_id, _needle(fact))
                 if fact.repeated_by(row)
             ]
             found += [

@@ -1,4 +1,4 @@
-"""The long-term memory as a user works with it: add, list, show, edit, review, statistics.
+"""The long-term memory as a user works with it: add, list, show, edit, statistics.
 
 Whatever is stored here is found by its words at once; its vector is made at once too when the
 embedding model answers, and by the worker otherwise.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jarvis.errors import JarvisError, NotFound, UsageError
 from jarvis.security.text import clean_line
 from jarvis.store import extraction as unread
-from jarvis.store import memories, sessions, tombstones
+from jarvis.store import memories, memory_lists, sessions, tombstones
 from jarvis.store.memories import NewMemory
 from jarvis.types import (
     Memory,
@@ -130,7 +130,7 @@ def add(app: App, new: Sequence[NewMemory]) -> Report:
     problem = embed(app, fresh)
     if problem:
         report.notes.append(f"stored; the vector follows when the model answers ({problem})")
-        _wake(app)
+        wake(app)
         return report
     _settle(app, report)
     return report
@@ -171,7 +171,8 @@ def embed(app: App, rows: Sequence[Memory]) -> str:
     return ""
 
 
-def _wake(app: App) -> None:
+def wake(app: App) -> None:
+    """Starts the worker where it can be started."""
     try:
         app.wake_worker()
     except (JarvisError, OSError):
@@ -226,17 +227,17 @@ def history(app: App, memory_id: int) -> list[Memory]:
 
 
 def select(app: App, **filters: Any) -> list[Memory]:
-    """Memories that pass the filters; see ``jarvis.store.memories.select``.
+    """Memories that pass the filters; see ``jarvis.store.memory_lists.select``.
 
     Raises:
         UsageError: they cannot be sorted by that.
     """
     sort = filters.get("sort", "id")
-    if sort not in memories.SORTS:
-        raise UsageError(f"cannot sort by {sort!r}", "one of: " + ", ".join(memories.SORTS))
+    if sort not in memory_lists.SORTS:
+        raise UsageError(f"cannot sort by {sort!r}", "one of: " + ", ".join(memory_lists.SORTS))
     user = app.existing_user()
     with app.database.connection() as connection:
-        return memories.select(connection, user.id, **filters)
+        return memory_lists.select(connection, user.id, **filters)
 
 
 def edit(
@@ -297,69 +298,8 @@ def edit(
         problem = embed(app, [changed])
         if problem:
             note = f"changed; the vector follows when the model answers ({problem})"
-            _wake(app)
+            wake(app)
     return changed, note
-
-
-# --- review ------------------------------------------------------------------------------------
-
-
-def held(app: App) -> list[Memory]:
-    """What waits for the user's decision."""
-    return select(app, states=(MemoryState.HELD,))
-
-
-def accept(app: App, memory_id: int, content: str | None = None) -> Added:
-    """Makes a held memory active, in the user's own words where they are given.
-
-    Raises:
-        NotFound: nothing of that id is held.
-    """
-    user_id = app.user.id
-    with app.database.transaction() as tx:
-        memory = _held(tx, user_id, memory_id)
-        text = clean_line(content) if content is not None else memory.content
-        if not text:
-            raise UsageError("a memory needs words", f"jarvis memory review --drop {memory_id}")
-        digest = memories.content_hash(text)
-        twin = memories.find_by_hash(tx, user_id, digest)
-        tombstones.unbury(tx, user_id, digest)
-        if twin is not None:
-            memories.delete(tx, user_id, [memory_id])
-            return Added(twin, False)
-        from jarvis.retrieval import index
-
-        changed = memories.update(
-            tx, user_id, memory_id, content=text, state=MemoryState.ACTIVE, held_reason=""
-        )
-        assert changed is not None  # noqa: S101 -- found in this transaction
-        index.write_terms(tx, "memory", user_id, memory_id, text)
-    if embed(app, [changed]):
-        _wake(app)
-    return Added(changed, True)
-
-
-def drop(app: App, memory_id: int) -> Memory:
-    """Throws a held memory away, for good: it is not held again.
-
-    Raises:
-        NotFound: nothing of that id is held.
-    """
-    user_id = app.user.id
-    with app.database.transaction() as tx:
-        memory = _held(tx, user_id, memory_id)
-        tombstones.bury(tx, user_id, [memories.content_hash(memory.content)])
-        memories.delete(tx, user_id, [memory_id])
-    return memory
-
-
-def _held(tx: Connection, user_id: int, memory_id: int) -> Memory:
-    memory = memories.get(tx, user_id, memory_id)
-    if memory is None:
-        raise missing([memory_id])
-    if memory.state is not MemoryState.HELD:
-        raise NotFound(f"memory {memory_id} is not held", "jarvis memory review lists what is")
-    return memory
 
 
 # --- statistics --------------------------------------------------------------------------------
@@ -369,7 +309,7 @@ def stats(app: App) -> dict[str, Any]:
     """Counts of memories, of what was forgotten, and of messages by how far they are read."""
     user = app.existing_user()
     with app.database.connection() as connection:
-        found: dict[str, Any] = dict(memories.counts(connection, user.id))
+        found: dict[str, Any] = dict(memory_lists.counts(connection, user.id))
         found["forgotten"] = tombstones.count_tombstones(connection, user.id)
         found["messages"] = unread.states(connection, user.id)
         found["failures"] = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jarvis.services.completions import MAX_VALUES
-from jarvis.store import documents, memories, sessions
+from jarvis.store import documents, memory_lists, sessions
 from jarvis.types import MemoryState
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def of(app: App) -> Overview:
     """
     user_id = app.user.id
     with app.database.connection() as connection:
-        facts = memories.counts(connection, user_id)["state"].get(MemoryState.ACTIVE, 0)
+        facts = memory_lists.counts(connection, user_id)["state"].get(MemoryState.ACTIVE, 0)
         known = sessions.recent(connection, user_id, limit=MAX_VALUES)
-        newest = memories.select(
+        newest = memory_lists.select(
             connection, user_id, sort="created", limit=MAX_VALUES, states=(MemoryState.ACTIVE,)
         )
         files = documents.everything(connection, user_id)

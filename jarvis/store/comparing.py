@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from psycopg import sql
 
 from jarvis.store.database import Connection
 from jarvis.store.memories import COLUMNS, memory_of, memory_rows
+from jarvis.store.rows import rows_by
 from jarvis.types import Memory, WorkState
 
 
@@ -24,8 +26,8 @@ def neighbours(
 
     Exact, nearest first. Empty when the memory has no vector of that model.
     """
-    with connection.cursor() as cursor:
-        rows = cursor.execute(
+    with connection.cursor(row_factory=rows_by(_with_cosine)) as cursor:
+        return cursor.execute(
             sql.SQL(
                 "SELECT {}, cosine FROM memories JOIN ("
                 " SELECT v.memory_id, 1 - (v.embedding <=> q.embedding) AS cosine"
@@ -48,8 +50,11 @@ def neighbours(
                 "least": min_cosine,
             },
         ).fetchall()
-        names = [column.name for column in cursor.description or ()][:-1]
-    return [(memory_of(dict(zip(names, row[:-1], strict=True))), float(row[-1])) for row in rows]
+
+
+def _with_cosine(row: dict[str, Any]) -> tuple[Memory, float]:
+    cosine = float(row.pop("cosine"))
+    return memory_of(row), cosine
 
 
 def lock(tx: Connection, user_id: int, ids: Sequence[int]) -> list[Memory]:

@@ -6,15 +6,16 @@ hang on its passages by cascading keys and are written through ``jarvis.retrieva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from psycopg import Cursor, sql
+from psycopg import sql
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from jarvis.store.database import Connection
+from jarvis.store.rows import rows_by
 from jarvis.types import Document
 
 MAX_ATTEMPTS = 5
@@ -88,17 +89,14 @@ class Waiting:
     content: str
 
 
-def _document_row(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], Document]:
-    names = [column.name for column in cursor.description or ()]
+def _document_of(row: dict[str, Any]) -> Document:
+    row["sha256"] = bytes(row["sha256"]).hex()
+    row["paths"] = tuple(row["paths"])
+    row["empty_pages"] = tuple(row["empty_pages"])
+    return Document(**row)
 
-    def make(values: Sequence[Any]) -> Document:
-        row: dict[str, Any] = dict(zip(names, values, strict=True))
-        row["sha256"] = bytes(row["sha256"]).hex()
-        row["paths"] = tuple(row["paths"])
-        row["empty_pages"] = tuple(row["empty_pages"])
-        return Document(**row)
 
-    return make
+_document_row = rows_by(_document_of)
 
 
 def get(connection: Connection, user_id: int, document_id: int) -> Document | None:

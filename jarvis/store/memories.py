@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
-from psycopg import Cursor, sql
+from psycopg import sql
 from psycopg.errors import UniqueViolation
 
 from jarvis.store.database import Connection
+from jarvis.store.rows import rows_by
 from jarvis.types import Memory, MemorySource, MemoryState, MemoryType, WorkState
-
-Sort = Literal["id", "created", "updated", "importance", "confidence", "accessed", "count"]
 
 COLUMNS = sql.SQL(
     "id, type, category, subject, content, importance, confidence, state, source, session_id,"
@@ -63,22 +62,16 @@ def content_hash(content: str) -> bytes:
     return hashlib.sha256(unicodedata.normalize("NFC", folded).encode()).digest()
 
 
-def memory_rows(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], Memory]:
-    """The row factory of a query for ``COLUMNS``."""
-    names = [column.name for column in cursor.description or ()]
-
-    def make(values: Sequence[Any]) -> Memory:
-        return memory_of(dict(zip(names, values, strict=True)))
-
-    return make
-
-
 def memory_of(row: dict[str, Any]) -> Memory:
     """A memory out of the columns of its row."""
     row["type"] = MemoryType(row["type"])
     row["state"] = MemoryState(row["state"])
     row["source"] = MemorySource(row["source"])
     return Memory(**row)
+
+
+memory_rows = rows_by(memory_of)
+"""The row factory of a query for ``COLUMNS``."""
 
 
 @contextmanager
@@ -96,11 +89,21 @@ def add(tx: Connection, user_id: int, new: NewMemory) -> tuple[Memory, bool]:
         The memory, and whether it is new. Terms and vectors are the caller's to write.
     """
     digest = content_hash(new.content)
-    existing = find_by_hash(tx, user_id, digest, new.state)
-    if existing is not None:
-        return existing, False
+    while True:
+        existing = find_by_hash(tx, user_id, digest, new.state)
+        if existing is not None:
+            return existing, False
+        created = _insert(tx, user_id, new, digest)
+        if created is not None:
+            return created, True
+        # Somebody else stored it between the two statements: its row is visible now, unless it
+        # was forgotten again meanwhile.
+
+
+def _insert(tx: Connection, user_id: int, new: NewMemory, digest: bytes) -> Memory | None:
+    """Stores a memory; None when an active one has that content."""
     with tx.cursor(row_factory=memory_rows) as cursor:
-        created = cursor.execute(
+        return cursor.execute(
             sql.SQL(
                 "INSERT INTO memories (user_id, id, type, category, subject, content,"
                 " content_hash, importance, confidence, state, source, session_id, message_id,"
@@ -132,11 +135,6 @@ def add(tx: Connection, user_id: int, new: NewMemory) -> tuple[Memory, bool]:
                 "created": new.created_at,
             },
         ).fetchone()
-    if created is not None:
-        return created, True
-    existing = find_by_hash(tx, user_id, digest, new.state)
-    assert existing is not None  # noqa: S101 -- the conflict names it, and its row is visible now
-    return existing, False
 
 
 def find_by_hash(
@@ -167,122 +165,6 @@ def get_many(connection: Connection, user_id: int, ids: Sequence[int]) -> list[M
                 "SELECT {} FROM memories WHERE user_id = %s AND id = ANY(%s) ORDER BY id"
             ).format(COLUMNS),
             (user_id, list(ids)),
-        ).fetchall()
-
-
-_ORDERS: Mapping[str, sql.SQL] = {
-    "id": sql.SQL("id"),
-    "created": sql.SQL("created_at DESC, id DESC"),
-    "updated": sql.SQL("updated_at DESC, id DESC"),
-    "importance": sql.SQL("importance DESC, id"),
-    "confidence": sql.SQL("confidence DESC, id"),
-    "accessed": sql.SQL("last_accessed_at DESC NULLS LAST, id"),
-    "count": sql.SQL("access_count DESC, id"),
-}
-SORTS: tuple[str, ...] = tuple(_ORDERS)
-
-
-def select(
-    connection: Connection,
-    user_id: int,
-    *,
-    states: Sequence[MemoryState] = (MemoryState.ACTIVE,),
-    types: Sequence[MemoryType] = (),
-    category: str | None = None,
-    subject: str | None = None,
-    source: MemorySource | None = None,
-    min_importance: float | None = None,
-    min_confidence: float | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    at: datetime | None = None,
-    sort: str = "id",
-    reverse: bool = False,
-    limit: int | None = None,
-    offset: int = 0,
-) -> list[Memory]:
-    """Memories that pass every filter.
-
-    Args:
-        states: empty: all.
-        at: only what held at that time, superseded ones included.
-        since, until: by ``created_at``.
-        sort: a key of ``SORTS``; newest, largest or latest first, ``id`` ascending.
-    """
-    wanted = list(states)
-    if at is not None and wanted == [MemoryState.ACTIVE]:
-        wanted.append(MemoryState.SUPERSEDED)
-    order = _ORDERS[sort]
-    query = sql.SQL(
-        "SELECT {columns} FROM (SELECT *, row_number() OVER (ORDER BY {order}) AS place"
-        " FROM memories WHERE user_id = %(user)s"
-        " AND (%(states)s::text[] = '{{}}' OR state = ANY(%(states)s))"
-        " AND (%(types)s::text[] = '{{}}' OR type = ANY(%(types)s))"
-        " AND (%(category)s::text IS NULL OR lower(category) = lower(%(category)s))"
-        " AND (%(subject)s::text IS NULL OR lower(subject) = lower(%(subject)s))"
-        " AND (%(source)s::text IS NULL OR source = %(source)s)"
-        " AND (%(importance)s::real IS NULL OR importance >= %(importance)s)"
-        " AND (%(confidence)s::real IS NULL OR confidence >= %(confidence)s)"
-        " AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)"
-        " AND (%(until)s::timestamptz IS NULL OR created_at < %(until)s)"
-        " AND (%(at)s::timestamptz IS NULL OR"
-        "  (coalesce(valid_from, created_at) <= %(at)s"
-        "   AND (valid_to IS NULL OR valid_to > %(at)s)))"
-        ") AS m ORDER BY place {direction} LIMIT %(limit)s OFFSET %(offset)s"
-    ).format(columns=COLUMNS, order=order, direction=sql.SQL("DESC") if reverse else sql.SQL("ASC"))
-    with connection.cursor(row_factory=memory_rows) as cursor:
-        return cursor.execute(
-            query,
-            {
-                "user": user_id,
-                "states": wanted,
-                "types": list(types),
-                "category": category,
-                "subject": subject,
-                "source": source,
-                "importance": min_importance,
-                "confidence": min_confidence,
-                "since": since,
-                "until": until,
-                "at": at,
-                "limit": limit,
-                "offset": offset,
-            },
-        ).fetchall()
-
-
-def most_important(connection: Connection, user_id: int, limit: int) -> list[Memory]:
-    """The active memories that matter most: the fallback when nothing was found."""
-    with connection.cursor(row_factory=memory_rows) as cursor:
-        return cursor.execute(
-            sql.SQL(
-                "SELECT {} FROM memories WHERE user_id = %s AND state = 'active'"
-                " AND type <> 'SUMMARY' ORDER BY importance DESC, id LIMIT %s"
-            ).format(COLUMNS),
-            (user_id, limit),
-        ).fetchall()
-
-
-def of_message(connection: Connection, user_id: int, message_id: int) -> list[Memory]:
-    """What was taken from a message, in any state."""
-    with connection.cursor(row_factory=memory_rows) as cursor:
-        return cursor.execute(
-            sql.SQL(
-                "SELECT {} FROM memories WHERE user_id = %s AND message_id = %s ORDER BY id"
-            ).format(COLUMNS),
-            (user_id, message_id),
-        ).fetchall()
-
-
-def with_text(connection: Connection, user_id: int, needle: str) -> list[Memory]:
-    """Memories of any state whose content holds ``needle``, whatever its case."""
-    with connection.cursor(row_factory=memory_rows) as cursor:
-        return cursor.execute(
-            sql.SQL(
-                "SELECT {} FROM memories WHERE user_id = %s"
-                " AND strpos(lower(content), lower(%s)) > 0 ORDER BY id"
-            ).format(COLUMNS),
-            (user_id, needle),
         ).fetchall()
 
 
@@ -411,18 +293,3 @@ def touch(tx: Connection, user_id: int, ids: Iterable[int]) -> None:
         " FROM used WHERE m.user_id = %s AND m.id = used.id",
         (user_id, sorted(ids), user_id),
     )
-
-
-def counts(connection: Connection, user_id: int) -> dict[str, dict[str, int]]:
-    """How many memories there are, by state, type, category and source."""
-    found: dict[str, dict[str, int]] = {}
-    for name in ("state", "type", "category", "source"):
-        rows = connection.execute(
-            sql.SQL(
-                "SELECT {0}, count(*) FROM memories WHERE user_id = %s"
-                " AND (state = 'active' OR {1}) GROUP BY 1 ORDER BY 2 DESC, 1"
-            ).format(sql.Identifier(name), sql.Literal(name == "state")),
-            (user_id,),
-        ).fetchall()
-        found[name] = {row[0]: row[1] for row in rows}
-    return found

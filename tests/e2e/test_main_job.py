@@ -9,7 +9,7 @@ import pytest
 from jarvis.services import memory, search, worker
 from jarvis.services.app import App
 from jarvis.services.turns import Finished, TurnRequest
-from jarvis.store import memories, sessions, users
+from jarvis.store import memory_lists, sessions, users
 from jarvis.types import MemoryHit, Role, WorkState
 from tests.conftest import Cli
 from tests.e2e.introductions import INTRODUCTIONS
@@ -63,7 +63,7 @@ def test_most_of_twenty_introductions_are_remembered(app: App) -> None:
     for person, introduction in zip(people, INTRODUCTIONS, strict=True):
         with app.database.connection() as connection:
             contents = [
-                row.content for row in memories.most_important(connection, person.user.id, 50)
+                row.content for row in memory_lists.most_important(connection, person.user.id, 50)
             ]
         known = all(any(word in content for content in contents) for word in introduction.known)
         request = TurnRequest(introduction.question, private=True)

@@ -13,7 +13,7 @@ import pytest
 from jarvis.errors import ModelUnavailable, NotFound, UsageError
 from jarvis.llm.protocols import ChatChunk, ChatMessage, ModelInfo
 from jarvis.retrieval import Query, index
-from jarvis.services import changes, forget, memory
+from jarvis.services import changes, forget, memory, review
 from jarvis.services.app import App
 from jarvis.services.compare import Relation
 from jarvis.services.extraction.job import MAX_ATTEMPTS, ExtractionJob
@@ -167,7 +167,7 @@ def test_edit_of_an_unknown_id(rules: App) -> None:
 def test_a_secret_waits_and_its_message_is_barred(rules: App) -> None:
     (message_id,) = say(rules, "My wifi password is hunter2!x")
     read_all(rules)
-    (held,) = memory.held(rules)
+    (held,) = review.held(rules)
     assert held.held_reason == "looks like a secret: password"
     assert contents(rules) == []
     with rules.database.connection() as connection:
@@ -177,21 +177,21 @@ def test_a_secret_waits_and_its_message_is_barred(rules: App) -> None:
     query = Query("wifi password", None, datetime.now(UTC))
     assert len(rules.retriever.turns(rules.user.id, query, None, limit=5, gate=False)) == 0
 
-    memory.accept(rules, held.id)
+    review.accept(rules, held.id)
     assert contents(rules) == ["User's wifi password is hunter2!x"]
-    assert memory.held(rules) == []
+    assert review.held(rules) == []
 
 
 def test_what_is_dropped_is_not_held_again(rules: App) -> None:
     say(rules, "My wifi password is hunter2!x")
     read_all(rules)
-    (held,) = memory.held(rules)
-    memory.drop(rules, held.id)
+    (held,) = review.held(rules)
+    review.drop(rules, held.id)
     say(rules, "My wifi password is hunter2!x")
     read_all(rules)
-    assert memory.held(rules) == []
+    assert review.held(rules) == []
     with pytest.raises(NotFound):
-        memory.accept(rules, held.id)
+        review.accept(rules, held.id)
 
 
 # --- extraction by the worker ------------------------------------------------------------

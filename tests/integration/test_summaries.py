@@ -16,7 +16,7 @@ from jarvis.services import summary, titles
 from jarvis.services.app import App
 from jarvis.services.prompt import PastTurn
 from jarvis.services.tokens import TokenEstimator
-from jarvis.store import memories, sessions, summaries
+from jarvis.store import memory_lists, sessions, summaries
 from jarvis.types import MemoryState, MemoryType, Role
 
 
@@ -220,7 +220,7 @@ def close(app: App, session_id: int) -> None:
 
 def summary_memories(app: App, *states: MemoryState) -> list[Any]:
     with app.database.connection() as connection:
-        return memories.select(
+        return memory_lists.select(
             connection,
             app.user.id,
             types=(MemoryType.SUMMARY,),

@@ -18,6 +18,8 @@ from jarvis.services.compare import Relation, compare
         ("User has two cats", "User has 2 cats"),
         ("User's favourite colour is teal", "User's favorite color is teal"),
         ("User currently lives in Turku", "User lives in Turku"),
+        ("User moved to Turku", "User lives in Turku"),
+        ("User lives in Turku", "User lives in Turku, near the river"),
     ],
 )
 def test_the_same_in_other_words(new: str, old: str) -> None:
@@ -66,6 +68,13 @@ def test_what_is_over(new: str, old: str) -> None:
 def test_what_only_looks_alike(first: str, second: str) -> None:
     for one, two in ((first, second), (second, first)):
         assert compare(one, two) in {Relation.DIFFERENT, Relation.OPEN}
+
+
+@pytest.mark.parametrize(
+    "more", ["User lives in Turku, near the river", "User lives in Turku with her aunt Aino"]
+)
+def test_what_says_more_is_not_merged_into_what_says_less(more: str) -> None:
+    assert compare(more, "User lives in Turku") in {Relation.OPEN, Relation.DIFFERENT}
 
 
 @given(st.text(max_size=80), st.text(max_size=80))

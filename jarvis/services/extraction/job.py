@@ -7,7 +7,6 @@ is tried again with growing pauses, then given up and shown in ``memory stats``.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from jarvis import log
 from jarvis.errors import ModelUnavailable
 from jarvis.services import memory
-from jarvis.services.extraction import prompt, reading
+from jarvis.services.extraction import bounded, prompt, reading
 from jarvis.services.extraction.parse import UnreadableReply, parse_reply
 from jarvis.services.extraction.reading import Fact
 from jarvis.store import extraction as unread
@@ -37,10 +36,6 @@ ANSWER_TOKENS = 160
 """Three facts of twelve words, with the JSON around them."""
 
 
-class Interrupted(Exception):
-    """Somebody waits for an answer: the message is read later, from the start."""
-
-
 def ask_model(
     model: ChatModel,
     text: str,
@@ -53,7 +48,7 @@ def ask_model(
 
     Args:
         timeout: seconds from the first token on; what came by then counts.
-        stop: looked at between tokens.
+        stop: looked at between tokens and while waiting for one.
 
     Raises:
         UnreadableReply: the reply holds neither facts nor that there are none.
@@ -74,8 +69,6 @@ def ask_model(
 def _ask_once(
     model: ChatModel, text: str, max_facts: int, timeout: float, stop: Callable[[], bool]
 ) -> list[str]:
-    pieces: list[str] = []
-    first: float | None = None
     stream = model.stream(
         prompt.messages(text),
         schema=prompt.schema(max_facts),
@@ -83,19 +76,7 @@ def _ask_once(
         think=False,
         background=True,
     )
-    try:
-        for chunk in stream:
-            if chunk.text:
-                first = first if first is not None else time.monotonic()
-                pieces.append(chunk.text)
-            if stop():
-                raise Interrupted
-            if first is not None and time.monotonic() - first > timeout:
-                break
-    finally:
-        close = getattr(stream, "close", None)
-        if close is not None:
-            close()
+    pieces = [chunk.text for chunk in bounded.chunks(stream, timeout=timeout, stop=stop)]
     return parse_reply("".join(pieces))
 
 
@@ -132,7 +113,7 @@ class ExtractionJob:
                 return 1
         try:
             result = self._read(app, message, stop)
-        except Interrupted:
+        except bounded.Interrupted:
             return 0
         except UnreadableReply as error:
             self._postpone(app, message, error.message)

@@ -1,0 +1,75 @@
+"""What waits for the user's decision: facts that read like secrets or like orders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jarvis.errors import NotFound, UsageError
+from jarvis.security.text import clean_line
+from jarvis.services import memory
+from jarvis.services.memory import Added
+from jarvis.store import memories, tombstones
+from jarvis.types import Memory, MemoryState
+
+if TYPE_CHECKING:
+    from jarvis.services.app import App
+    from jarvis.store.database import Connection
+
+
+def held(app: App) -> list[Memory]:
+    """What waits for the user's decision."""
+    return memory.select(app, states=(MemoryState.HELD,))
+
+
+def accept(app: App, memory_id: int, content: str | None = None) -> Added:
+    """Makes a held memory active, in the user's own words where they are given.
+
+    Raises:
+        NotFound: nothing of that id is held.
+    """
+    user_id = app.user.id
+    with app.database.transaction() as tx:
+        entry = _held(tx, user_id, memory_id)
+        text = clean_line(content) if content is not None else entry.content
+        if not text:
+            raise UsageError("a memory needs words", f"jarvis memory review --drop {memory_id}")
+        digest = memories.content_hash(text)
+        twin = memories.find_by_hash(tx, user_id, digest)
+        tombstones.unbury(tx, user_id, digest)
+        if twin is not None:
+            memories.delete(tx, user_id, [memory_id])
+            return Added(twin, False)
+        from jarvis.retrieval import index
+
+        # The words are given even where they stay: it was never compared with the others.
+        changed = memories.update(
+            tx, user_id, memory_id, content=text, state=MemoryState.ACTIVE, held_reason=""
+        )
+        assert changed is not None  # noqa: S101 -- found in this transaction
+        index.write_terms(tx, "memory", user_id, memory_id, text)
+    if memory.embed(app, [changed]):
+        memory.wake(app)
+    return Added(changed, True)
+
+
+def drop(app: App, memory_id: int) -> Memory:
+    """Throws a held memory away, for good: it is not held again.
+
+    Raises:
+        NotFound: nothing of that id is held.
+    """
+    user_id = app.user.id
+    with app.database.transaction() as tx:
+        entry = _held(tx, user_id, memory_id)
+        tombstones.bury(tx, user_id, [memories.content_hash(entry.content)])
+        memories.delete(tx, user_id, [memory_id])
+    return entry
+
+
+def _held(tx: Connection, user_id: int, memory_id: int) -> Memory:
+    entry = memories.get(tx, user_id, memory_id)
+    if entry is None:
+        raise memory.missing([memory_id])
+    if entry.state is not MemoryState.HELD:
+        raise NotFound(f"memory {memory_id} is not held", "jarvis memory review lists what is")
+    return entry
