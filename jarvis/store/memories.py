@@ -240,8 +240,7 @@ def supersede(
         return cursor.execute(
             sql.SQL(
                 "UPDATE memories SET state = 'superseded', superseded_by = %s,"
-                " valid_to = greatest(least(coalesce(valid_to, %s), %s),"
-                "  coalesce(valid_from, created_at)),"
+                " valid_to = greatest(least(coalesce(valid_to, %s), %s), valid_from),"
                 " updated_at = now()"
                 " WHERE user_id = %s AND id = %s AND state = 'active' RETURNING {}"
             ).format(COLUMNS),

@@ -9,6 +9,7 @@ from psycopg import sql
 
 from jarvis.store.database import Connection
 from jarvis.store.memories import COLUMNS, memory_rows
+from jarvis.store.search_filters import HOLDS_FROM
 from jarvis.types import Memory, MemorySource, MemoryState, MemoryType
 
 _ORDERS: Mapping[str, sql.SQL] = {
@@ -56,7 +57,7 @@ def select(
     order = _ORDERS[sort]
     query = sql.SQL(
         "SELECT {columns} FROM (SELECT *, row_number() OVER (ORDER BY {order}) AS place"
-        " FROM memories WHERE user_id = %(user)s"
+        " FROM memories o WHERE user_id = %(user)s"
         " AND (%(states)s::text[] = '{{}}' OR state = ANY(%(states)s))"
         " AND (%(types)s::text[] = '{{}}' OR type = ANY(%(types)s))"
         " AND (%(category)s::text IS NULL OR lower(category) = lower(%(category)s))"
@@ -67,10 +68,15 @@ def select(
         " AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)"
         " AND (%(until)s::timestamptz IS NULL OR created_at < %(until)s)"
         " AND (%(at)s::timestamptz IS NULL OR"
-        "  (coalesce(valid_from, created_at) <= %(at)s"
+        "  ({start} <= %(at)s"
         "   AND (valid_to IS NULL OR valid_to > %(at)s)))"
         ") AS m ORDER BY place {direction} LIMIT %(limit)s OFFSET %(offset)s"
-    ).format(columns=COLUMNS, order=order, direction=sql.SQL("DESC") if reverse else sql.SQL("ASC"))
+    ).format(
+        start=sql.SQL(HOLDS_FROM),
+        columns=COLUMNS,
+        order=order,
+        direction=sql.SQL("DESC") if reverse else sql.SQL("ASC"),
+    )
     with connection.cursor(row_factory=memory_rows) as cursor:
         return cursor.execute(
             query,

@@ -9,12 +9,18 @@ from typing import Any, LiteralString
 from jarvis.store.vectors import Kind
 from jarvis.types import Filters, MemoryState
 
+HOLDS_FROM: LiteralString = (
+    "coalesce(o.valid_from, CASE WHEN o.valid_to <= o.created_at THEN '-infinity'"
+    " ELSE o.created_at END)"
+)
+"""Since when a memory ``o`` holds: what was told when it was over already held ever before."""
+
 
 def _memory_filter(filters: Filters) -> Iterator[LiteralString]:
     if filters.states:
         yield (
             "(o.state = ANY(%(states)s) OR (%(then)s::timestamptz IS NOT NULL"
-            " AND o.state = 'superseded' AND coalesce(o.valid_from, o.created_at) < %(then_end)s"
+            " AND o.state = 'superseded' AND " + HOLDS_FROM + " < %(then_end)s"
             " AND o.valid_to > %(then)s))"
         )
     if filters.types:
@@ -30,7 +36,7 @@ def _memory_filter(filters: Filters) -> Iterator[LiteralString]:
     if filters.until is not None:
         yield "o.created_at < %(until)s"
     if filters.at is not None:
-        yield "coalesce(o.valid_from, o.created_at) <= %(at)s"
+        yield HOLDS_FROM + " <= %(at)s"
         yield "(o.valid_to IS NULL OR o.valid_to > %(at)s)"
 
 

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from psycopg import sql
 
 from jarvis.errors import ModelUnavailable, NotFound, UsageError
 from jarvis.llm.protocols import ChatChunk, ChatMessage, ModelInfo
-from jarvis.retrieval import Query, index
+from jarvis.retrieval import Query, index, terms
 from jarvis.services import changes, forget, memory, review
 from jarvis.services.app import App
 from jarvis.services.compare import Relation
@@ -342,6 +343,24 @@ def test_now_and_then_find_the_right_one(app: App) -> None:
     assert [hit.memory.content for hit in found] == ["User lives in Bergen"]
 
 
+def test_what_was_over_when_it_was_told_is_found_for_then(app: App) -> None:
+    """Neither has a known beginning: one was told today, the other began in June."""
+    memory.add(app, [memory.describe("User lives in Bergen")])
+    june = datetime(2026, 6, 1, tzinfo=UTC)
+    memory.add(app, [memory.describe("User moved to Oslo", at=june)])
+    may = datetime(2026, 5, 1, tzinfo=UTC)
+    assert [row.content for row in memory.select(app, at=may)] == ["User lives in Bergen"]
+    found = app.retriever.memories(
+        app.user.id,
+        Query("where do I live", None, may),
+        None,
+        filters=Filters(at=may),
+        limit=5,
+        gate=False,
+    )
+    assert [hit.memory.content for hit in found] == ["User lives in Bergen"]
+
+
 def test_an_older_fact_told_later_ends_nothing(app: App) -> None:
     memory.add(app, [memory.describe("User lives in Oslo", at=datetime(2026, 6, 1, tzinfo=UTC))])
     memory.add(app, [memory.describe("User moved to Bergen", at=datetime(2020, 1, 1, tzinfo=UTC))])
@@ -382,6 +401,44 @@ def test_a_forgotten_fact_is_nowhere(rules: App) -> None:
     assert stored.content == said
     assert titles == [("", ""), ("", "")]
     assert forget.verify(rules, ["User lives in Vigo"]) == []
+
+
+def walked(app: App, needle: str) -> dict[str, int]:
+    """In how many rows of which table ``needle`` stands, in whatever column."""
+    with app.database.maintenance() as connection:
+        names = [
+            name
+            for (name,) in connection.execute(
+                "SELECT table_name::text FROM information_schema.tables"
+                " WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'"
+            )
+        ]
+        found = {}
+        for name in names:
+            row = connection.execute(
+                sql.SQL("SELECT count(*) FROM {} AS r WHERE strpos(lower(r::text), %s) > 0").format(
+                    sql.Identifier(name)
+                ),
+                (needle.casefold(),),
+            ).fetchone()
+            if row and row[0]:
+                found[name] = row[0]
+    return found
+
+
+def test_a_walk_through_every_table_finds_it_only_in_the_messages(rules: App) -> None:
+    session_id = 0
+    with rules.database.transaction() as tx:
+        session_id = sessions.create(tx, rules.user.id).id
+    for text in ("The weather was fine.", "I live in Vigo.", "It rained later on."):
+        say(rules, text, session_id=session_id)
+    read_all_but_model(rules)
+    (token,) = terms.count(rules.user.id, "Vigo", "english")
+    assert {"messages", "memories"} <= set(walked(rules, "vigo"))
+    assert {"message_terms", "memory_terms"} <= set(walked(rules, str(token)))
+    forget.forget(rules, [row for row in memory.select(rules) if "Vigo" in row.content])
+    assert walked(rules, "vigo") == {"messages": 1}
+    assert walked(rules, str(token)) == {}
 
 
 def test_what_is_forgotten_is_not_read_again_unless_added(rules: App) -> None:
