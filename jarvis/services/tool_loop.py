@@ -34,6 +34,7 @@ _MIN_RESULT = 48
 """A result cut to fewer tokens helps nobody."""
 _OVER = "no more calls in this turn: answer with what is known"
 _AGAIN = "this call was made before; its result stands above"
+_FAILED_BEFORE = "this call failed before and is not made again: answer without it"
 _NUDGE = (
     "Now answer the user's question in words that state this result, without making the same call"
     " again."
@@ -149,8 +150,11 @@ class ToolLoop:
             for call in asked:
                 result = yield from self._call(self._box, call)
                 talk.append(ChatMessage("tool", self._fenced(result), tool_name=call.name))
-            stuck += all(made.error == _AGAIN for made in self.calls[before:]) and not over
-            if stuck >= _STUCK:
+            repeated = {made.error for made in self.calls[before:]} <= {_AGAIN, _FAILED_BEFORE}
+            stuck += repeated and not over
+            if stuck >= _STUCK and all(made.error for made in self.calls):
+                rounds_over = 2  # nothing ever came of a call: the model answers without tools
+            elif stuck >= _STUCK:
                 yield Warning_(
                     "the model gave no answer of its own: this is what the tool returned"
                 )
@@ -231,11 +235,9 @@ class ToolLoop:
             raise ToolError(_OVER)
         tool = box.find(call.name)
         arguments = tool.check(call.arguments)
-        if any(
-            done.name == call.name and not done.error and _same(done.arguments, arguments)
-            for done in self.calls
-        ):
-            raise ToolError(_AGAIN)
+        for done in self.calls:
+            if done.name == call.name and _same(done.arguments, arguments):
+                raise ToolError(_FAILED_BEFORE if done.error else _AGAIN)
         return tool, arguments
 
     def _fenced(self, result: str) -> str:

@@ -282,6 +282,22 @@ def test_a_tool_that_hangs_does_not_hang_the_turn(monkeypatch: pytest.MonkeyPatc
     assert "took more than" in talk.calls[0].error
 
 
+def test_a_call_that_failed_is_not_made_again_and_the_model_must_answer() -> None:
+    made_calls = []
+
+    @tool(Effect.PURE)
+    def unreachable(place: str) -> str:
+        """Fails."""
+        made_calls.append(place)
+        raise ToolError("no network")
+
+    again = call("unreachable", place="Oslo")
+    made = loop(Scripted([again, again, again, say("I cannot tell.")]), unreachable, max_calls=9)
+    assert answer(list(made.run([ChatMessage("user", "weather?")]))) == "I cannot tell."
+    assert made_calls == ["Oslo"]
+    assert len(made.calls) == 3
+
+
 def test_a_tool_that_exits_ends_nothing_but_itself() -> None:
     @tool(Effect.PURE)
     def leave() -> str:
