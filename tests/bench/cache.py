@@ -207,7 +207,7 @@ def main() -> None:
     parser.add_argument("--worker", action="store_true")
     options = parser.parse_args()
     models = Paths.from_environment().models
-    assistant.datetime = Clock  # type: ignore[misc]
+    assistant.datetime = Clock  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory(prefix="jb", ignore_cleanup_errors=True) as home:
         paths = Paths.from_environment({"JARVIS_HOME": home, "JARVIS_MODELS": str(models)})
         context = ContextSettings(seconds=options.seconds, answer_tokens=256)

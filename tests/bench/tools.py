@@ -29,6 +29,7 @@ from jarvis.engine import launcher
 from jarvis.paths import Paths
 from jarvis.services import memory, worker
 from jarvis.services.app import App
+from jarvis.services.document_files import Selection
 from jarvis.services.documents import Documents
 from jarvis.services.turns import Finished, TurnRequest, TurnResult
 from jarvis.tools import network, weather
@@ -112,7 +113,7 @@ def internet() -> Iterator[int]:
         weather.GEOCODING = f"http://127.0.0.1:{port}/search"
         weather.FORECAST = f"http://127.0.0.1:{port}/forecast"
         Duckduckgo.search_url = f"http://127.0.0.1:{port}/html/"
-        network.Web = functools.partial(network.Web, public_only=False)  # type: ignore[misc]
+        network.Web = functools.partial(network.Web, public_only=False)  # type: ignore[misc, assignment]
         yield port
         http.shutdown()
 
@@ -145,7 +146,7 @@ def fill(app: App, folder: Path) -> None:
     (folder / "notes.txt").write_text("The number of the garage is 4711.\n")
     boat = folder / "boat.md"
     boat.write_text("# The boat\n\nThe spare propeller is in the red locker below deck.\n")
-    list(Documents(app).ingest([boat]))
+    list(Documents(app).ingest(list(Selection().files([boat]))))
     worker.run(app, linger=0.0)
 
 
@@ -190,7 +191,7 @@ def main() -> None:
             base,
             user="bench",
             chat=replace(base.chat, temperature=0),
-            tools=replace(base.tools, folders=(str(folder),)),
+            tools=replace(base.tools, folders=[str(folder)]),
         )
         apps: dict[str, App] = {}
 
