@@ -144,13 +144,17 @@ class Chat:
         self._open.close()
         self._open = contextlib.ExitStack()
 
+    def finish(self) -> None:
+        """Lets go of the session for good: unless another chat has it open too, it is over."""
+        self.leave()
+        if self.session_id is not None:
+            from jarvis.services import sessions
+
+            sessions.finish(self.app, self.session_id)
+
     def fresh(self, title: str = "") -> None:
         """The next message starts a new session; the one before is over."""
-        if self.session_id is not None:
-            from jarvis.services import summary
-
-            with contextlib.suppress(JarvisError):
-                summary.close_session(self.app, self.session_id)
+        self.finish()
         self.enter(None, title)
         self.past.clear()
         self.last, self.asked, self.partial = None, "", ""

@@ -75,7 +75,7 @@ def _run(
     except (actions.Leave, EOFError):
         pass
     finally:
-        chat.leave()
+        chat.finish()
 
 
 def _next(chat: Chat, terminal: Surface, ask: Callable[[str], str]) -> str:

@@ -256,3 +256,16 @@ def opened(app: App, session_id: int) -> Iterator[bool]:
         yield elsewhere
     finally:
         os.close(descriptor)
+
+
+def finish(app: App, session_id: int) -> None:
+    """Notes that a conversation which this chat has let go of is over; its next message opens it.
+
+    Nothing happens while another chat has it open, nor where the database does not answer: a
+    server is not started for this, and a conversation is over by itself once it lies idle.
+    """
+    from jarvis.services import summary
+
+    with opened(app, session_id) as elsewhere, contextlib.suppress(JarvisError):
+        if not elsewhere and app.database.answers():
+            summary.close_session(app, session_id)

@@ -53,6 +53,7 @@ class Database:
         self._lock = threading.Lock()
         self._start_lock = threading.Lock()
         self._ready = False
+        self._closed = False
 
     @property
     def embedded(self) -> bool:
@@ -107,6 +108,14 @@ class Database:
         with self._use(self._take()):
             pass
 
+    def answers(self) -> bool:
+        """Whether the server can be reached now; none is started for the answer."""
+        try:
+            self._give_back(self._connect())
+        except DatabaseUnavailable:
+            return False
+        return True
+
     def connect(self) -> Connection:
         """A connection of the caller's own, outside the pool; the caller closes it.
 
@@ -127,8 +136,9 @@ class Database:
         return self._connect(owner=True)
 
     def close(self) -> None:
-        """Closes the idle connections."""
+        """Closes the idle connections now, and those in use as soon as they are given back."""
         with self._lock:
+            self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
@@ -216,7 +226,7 @@ class Database:
             connection.close()
             return
         with self._lock:
-            if len(self._idle) < IDLE_CONNECTIONS:
+            if len(self._idle) < IDLE_CONNECTIONS and not self._closed:
                 self._idle.append(connection)
                 return
         connection.close()

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from jarvis.config import Config
+from jarvis.config import Config, DatabaseSettings
 from jarvis.errors import NotFound, UsageError
 from jarvis.paths import Paths
+from jarvis.repl.chat import Chat
 from jarvis.services import completions
 from jarvis.services import sessions as service
 from jarvis.services.app import App
@@ -128,3 +129,36 @@ def test_what_another_chat_wrote_is_seen(app: App) -> None:
     with app.database.transaction() as tx:
         store.add_message(tx, app.user.id, session, Role.USER, "from elsewhere")
     assert [m.content for m in app.sessions.messages_since(session, last)] == ["from elsewhere"]
+
+
+def test_leaving_a_chat_ends_its_session_unless_another_has_it_open(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[str] = []
+    monkeypatch.setattr(App, "wake_worker", lambda _: woken.append("worker"))
+    chat = Chat(app)
+    chat.enter(talk(app, ("a", "b")))
+    session = chat.session_id
+    assert session is not None
+    with service.opened(app, session):
+        chat.finish()
+        assert app.sessions.get(session).closed_at is None
+    chat.enter(session)
+    chat.finish()
+    assert app.sessions.get(session).closed_at is not None
+    assert woken == ["worker"]
+    chat.enter(session)
+    chat.begin()
+    with app.database.transaction() as tx:
+        store.add_message(tx, app.user.id, session, Role.USER, "one thing more")
+    assert app.sessions.get(session).closed_at is None
+
+
+def test_leaving_starts_no_database(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = Chat(app)
+    chat.enter(talk(app, ("a", "b")))
+    nowhere = DatabaseSettings(host="127.0.0.1", port=1)
+    down = Database(nowhere, app.paths)
+    monkeypatch.setattr(down, "_prepare", lambda: pytest.fail("it was made ready"))
+    app.__dict__["database"] = down
+    chat.finish()
