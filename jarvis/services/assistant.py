@@ -19,7 +19,7 @@ from jarvis.llm.protocols import ChatChunk, ChatModel, ChatUsage
 from jarvis.security.text import clean
 from jarvis.services import citations, prompt, summary, tool_loop, toolbox, turn_lock
 from jarvis.services.budget import Budget
-from jarvis.services.context import Context, ContextLoader
+from jarvis.services.context import Begun, Context, ContextLoader
 from jarvis.services.turns import (
     Delta,
     Finished,
@@ -67,12 +67,15 @@ class Assistant:
         """
         with turn_lock.running(self.app.paths):
             yield Stage("context")
-            stored = self._store_question(request)
+            words = self._check(request)
+            user_id = self.app.user.id
+            begun = self.context.begin(words, session_id=request.session_id, search=request.memory)
+            stored = self._store_question(request, words, user_id)
             try:
                 model = self.app.chat_model(request.model)
                 for note in self._notes():
                     yield Warning_(note)
-                prepared = self._prepare(request, model, *stored)
+                prepared = self._prepare(request, model, begun, *stored)
             except JarvisError:
                 self._note_failure(*stored)
                 raise
@@ -86,7 +89,7 @@ class Assistant:
         Raises:
             as ``turn``.
         """
-        self._check(request)
+        words = self._check(request)
         if request.session_id is not None and not request.private:
             with self.app.database.connection() as connection:
                 if sessions.get(connection, self.app.user.id, request.session_id) is None:
@@ -94,7 +97,8 @@ class Assistant:
                         f"there is no session {request.session_id}", "jarvis session list"
                     )
         model = self.app.chat_model(request.model)
-        return self._prepare(request, model, request.session_id, None)
+        begun = self.context.begin(words, session_id=request.session_id, search=request.memory)
+        return self._prepare(request, model, begun, request.session_id, None)
 
     def latest_session(self) -> int | None:
         """The id of this user's latest session; None where there is none."""
@@ -108,14 +112,14 @@ class Assistant:
             raise UsageError("the message is empty", "write what you want to say")
         return words
 
-    def _store_question(self, request: TurnRequest) -> tuple[int | None, int | None]:
+    def _store_question(
+        self, request: TurnRequest, words: str, user_id: int
+    ) -> tuple[int | None, int | None]:
         """Stores the user's message; returns the ids of its session and of itself."""
-        words = self._check(request)
         if request.private:
             return None, None
         from jarvis.retrieval import index
 
-        user_id = self.app.user.id
         extract = self.app.config.memory.extract
         begin = (
             self.app.database.transaction
@@ -142,17 +146,14 @@ class Assistant:
         self,
         request: TurnRequest,
         model: ChatModel,
+        begun: Begun,
         session_id: int | None,
         message_id: int | None,
     ) -> Prepared:
-        words = clean(request.text).strip()
+        words = begun.words
         now = datetime.now().astimezone()
-        found = self.context.load(
-            words,
-            session_id=session_id,
-            now=now,
-            before_message=message_id,
-            search=request.memory,
+        found = self.context.finish(
+            begun, session_id=session_id, now=now, before_message=message_id
         )
         estimator = self.app.estimator(model.name)
         budget = self._budget(model, estimator)

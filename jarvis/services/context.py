@@ -99,6 +99,18 @@ class Runner(Protocol):
     def __call__(self, action: Callable[[], T], /) -> Future[T]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A context whose loading has begun. ``asked``: None where the question before is needed."""
+
+    words: str
+    search: bool
+    run: Runner
+    started: float
+    history: Future[sessions.Talk]
+    asked: Future[dict[Kind, Question]] | None
+
+
 class ContextLoader:
     """Loads the context of turns, with threads that it keeps.
 
@@ -120,25 +132,59 @@ class ContextLoader:
         search: bool = True,
         parallel: bool = True,
     ) -> Context:
-        """Everything for the message ``words``.
+        """Everything for the message ``words``: ``begin`` and ``finish`` in one."""
+        begun = self.begin(words, session_id=session_id, search=search, parallel=parallel)
+        return self.finish(begun, session_id=session_id, now=now, before_message=before_message)
+
+    def begin(
+        self, words: str, *, session_id: int | None, search: bool = True, parallel: bool = True
+    ) -> Begun:
+        """Begins with what needs nothing but the database; the message may be stored meanwhile.
 
         Args:
-            session_id: whose history is loaded, and whose turns are not "past" ones.
-            before_message: only messages before this one are history.
+            session_id: whose history is loaded.
             search: False loads the history alone (``--no-memory``).
             parallel: False does one thing after the other, for comparison in a benchmark.
         """
+        run: Runner = self._start if parallel else _now
         started = time.perf_counter()
+        history = run(lambda: self._history(session_id))
+        # A short question needs the one before it, so the history comes first then.
+        alone = search and search_text(words, "x") == words
+        asked = run(lambda: self._understand(words)) if alone else None
+        return Begun(words, search, run, started, history, asked)
+
+    def finish(
+        self,
+        begun: Begun,
+        *,
+        session_id: int | None,
+        now: datetime,
+        before_message: int | None = None,
+    ) -> Context:
+        """Embeds the question and searches.
+
+        Args:
+            session_id: whose turns are not "past" ones.
+            before_message: only messages before this one are history.
+        """
+        words, run, started = begun.words, begun.run, begun.started
         warnings: list[str] = []
         timings: dict[str, float] = {}
-        run: Runner = self._start if parallel else _now
-        history_arm = run(lambda: self._history(session_id, before_message))
         limit = self.app.config.retrieval.timeout
-        if not search:
-            talk = _wait(history_arm, limit * 5, "the history", warnings) or sessions.Talk()
+        embed_started = time.perf_counter()
+        vector_arm: Future[tuple[EmbeddingModel, Vector] | None] | None = None
+        if begun.asked is not None:
+            vector_arm = run(lambda: self._embed(words))
+        talk = _wait(begun.history, limit * 5, "the history", warnings) or sessions.Talk()
+        history = prompt.past_turns(
+            [message for message in talk.messages if before_message is None
+             or message.id < before_message]
+        )  # fmt: skip
+        if not begun.search:
             timings["context_ms"] = _ms(started)
             return Context(
-                history=tuple(prompt.past_turns(talk.messages)),
+                history=tuple(history),
                 summary=talk.summary,
                 system=talk.system,
                 warnings=tuple(warnings),
@@ -148,17 +194,7 @@ class ContextLoader:
 
         from jarvis.retrieval import Query
 
-        # A short question needs the one before it, so the history comes first then; a long
-        # one is embedded while the history loads, and its words are looked up.
-        embed_started = time.perf_counter()
-        vector_arm: Future[tuple[EmbeddingModel, Vector] | None] | None = None
-        words_arm: Future[dict[Kind, Question]] | None = None
-        query = words
-        if search_text(words, "x") == words:
-            vector_arm = run(lambda: self._embed(words))
-            words_arm = run(lambda: self._understand(words))
-        talk = _wait(history_arm, limit * 5, "the history", warnings) or sessions.Talk()
-        history = prompt.past_turns(talk.messages)
+        query, words_arm = words, begun.asked
         if vector_arm is None or words_arm is None:
             query = search_text(words, history[-1].question if history else "")
             vector_arm = run(lambda: self._embed(query))
@@ -256,11 +292,11 @@ class ContextLoader:
             for rank, row in enumerate(rows, 1)
         ]
 
-    def _history(self, session_id: int | None, before: int | None) -> sessions.Talk:
+    def _history(self, session_id: int | None) -> sessions.Talk:
         if session_id is None:
             return sessions.Talk()
         with self.app.database.connection() as connection:
-            return sessions.talk(connection, self.app.user.id, session_id, before)
+            return sessions.talk(connection, self.app.user.id, session_id)
 
     def _embed(self, text: str) -> tuple[EmbeddingModel, Vector] | None:
         embedder = self.app.embedder()

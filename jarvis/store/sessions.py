@@ -169,12 +169,8 @@ class Talk:
     messages: tuple[Message, ...] = ()
 
 
-def talk(connection: Connection, user_id: int, session_id: int, before: int | None = None) -> Talk:
-    """The conversation as a model may see it again.
-
-    Args:
-        before: only messages with a smaller id.
-    """
+def talk(connection: Connection, user_id: int, session_id: int) -> Talk:
+    """The conversation as a model may see it again."""
     opened = connection.execute(
         "SELECT system, summary, summary_message_id FROM sessions WHERE user_id = %s AND id = %s",
         (user_id, session_id),
@@ -186,9 +182,8 @@ def talk(connection: Connection, user_id: int, session_id: int, before: int | No
         rows = cursor.execute(
             "SELECT id, session_id, role, CASE WHEN barred AND details ? 'forgotten'"
             " THEN '[forgotten]' ELSE content END AS content, status, created_at, barred"
-            " FROM messages WHERE user_id = %s AND session_id = %s AND id > %s"
-            " AND (%s::bigint IS NULL OR id < %s) ORDER BY id",
-            (user_id, session_id, covered or 0, before, before),
+            " FROM messages WHERE user_id = %s AND session_id = %s AND id > %s ORDER BY id",
+            (user_id, session_id, covered or 0),
         ).fetchall()
     return Talk(system, summary, tuple(rows))
 
