@@ -21,13 +21,15 @@ class Person:
     """Runs a program on a terminal of a fixed size.
 
     Args:
-        arguments: of the Python interpreter.
+        arguments: of the program.
+        program: the Python interpreter, unless told.
         env: beside the inherited environment, which loses its JARVIS_ variables.
     """
 
     def __init__(
         self,
         *arguments: str,
+        program: str = sys.executable,
         env: Mapping[str, str],
         columns: int = 80,
         rows: int = 24,
@@ -42,7 +44,7 @@ class Person:
         self.screen = pyte.HistoryScreen(columns, rows, history=50_000, ratio=1.0)
         self._stream = pyte.ByteStream(self.screen)
         self.process: Any = pexpect.spawn(
-            sys.executable,
+            program,
             list(arguments),
             dimensions=(rows, columns),
             env={**kept, "TERM": "xterm-256color", "PYTHONDEVMODE": "", **env},

@@ -7,13 +7,13 @@ import stat
 import subprocess
 from pathlib import Path
 
-import pexpect
 import pytest
 
 from jarvis.cli.app import ENTRIES
 from jarvis.cli.completion import _SCRIPTS, ARGUMENT_KINDS, OPTION_KINDS, SHELLS, Node, walk
 from jarvis.paths import Paths
 from jarvis.services import completions
+from tests.e2e.driver import Person
 
 
 @pytest.fixture(scope="module")
@@ -91,42 +91,52 @@ def test_bash_completes(
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        ("jarvis model rm qwen2.5-coder:", "jarvis model rm qwen2.5-coder:0.5b "),
-        ("jarvis model rm qwen2.5-coder:0", "jarvis model rm qwen2.5-coder:0.5b "),
-        ("jarvis model rm qwen", "jarvis model rm qwen2.5-coder:0.5b "),
-        ("jarvis chat --model qwen2.5-coder:0", "jarvis chat --model qwen2.5-coder:0.5b "),
-    ],
-)
-def test_a_name_with_a_colon_is_completed_at_a_real_prompt(
-    typed: str, completed: str, tree: list[Node], paths: Paths, tmp_path: Path
+START = {
+    "bash": (["--norc", "-i"], "PS1='ready> '"),
+    "zsh": (["-f", "-i"], "PS1='ready> '; autoload -Uz compinit; compinit -u -D"),
+    "fish": (["--no-config", "-i"], "function fish_prompt; echo 'ready> '; end"),
+}
+"""How each shell begins without its user's settings, and with a prompt that a test knows."""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_names_are_completed_at_a_real_prompt(
+    shell: str, tree: list[Node], paths: Paths, tmp_path: Path
 ) -> None:
-    """Bash takes the colon for the border of a word, but only where it reads a line itself."""
+    """Bash takes a colon for the border of a word, but only where it reads a line itself."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    fill(paths)
     completions.update(paths, "model", [("qwen2.5-coder:0.5b", "")])
-    shell = pexpect.spawn(
-        "bash",
-        ["--norc", "-i"],
-        env={"PS1": "ready> ", "TERM": "dumb", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        encoding="utf-8",
-        timeout=20,
-        dimensions=(24, 300),
+    arguments, setup = START[shell]
+    person = Person(
+        *arguments,
+        program=shell,
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        columns=200,
     )
+    cases = {
+        "jarvis sess": "jarvis session ",
+        "jarvis session sho": "jarvis session show ",
+        "jarvis session show 1": "jarvis session show 12 ",
+        "jarvis ask --session 1": "jarvis ask --session 12 ",
+        "jarvis model rm qwen": "jarvis model rm qwen2.5-coder:0.5b ",
+        "jarvis model rm qwen2.5-coder:": "jarvis model rm qwen2.5-coder:0.5b ",
+        "jarvis chat --model qwen2.5-coder:0": "jarvis chat --model qwen2.5-coder:0.5b ",
+        "jarvis chat --priv": "jarvis chat --private ",
+    }
     try:
-        shell.expect_exact("ready> ")
-        # Echoes what the line has become, in place of running it.
-        shell.sendline(
-            f"jarvis() {{ echo \"<jarvis $*>\"; }}; . '{script('bash', tree, paths, tmp_path)}'"
-        )
-        shell.expect_exact("ready> ")
-        shell.send(f"{typed}\t")
-        shell.send("\r")
-        shell.expect(r"<(jarvis [^>]*)>\r?\n")
-        assert shell.match is not None
-        assert f"{shell.match[1]} " == completed
+        person.look(0.5)
+        person.send(f"{setup}; source '{script(shell, tree, paths, tmp_path)}'; echo se''t")
+        person.until(lambda: "set" in person.lines)
+        for typed, completed in cases.items():
+            person.type(f"{typed}\t")
+            # What is typed behind the Tab stands behind what the Tab has made of the word.
+            person.type("END")
+            person.until(f"{completed}END")
+            person.type("\x15")
     finally:
-        shell.close(force=True)
+        person.kill()
 
 
 @pytest.mark.parametrize(("typed", "offered"), CASES)
