@@ -310,11 +310,20 @@ class Memories:
         return memory.add(self._app, [new]).added[0].memory
 
     def recall(self, query: str, limit: int) -> Sequence[MemoryHit]:
-        """Finds facts by meaning and by words."""
+        """Finds facts by meaning and by words.
+
+        Who calls a tool asks in keywords, without "my": what no gate passes is looked up once
+        more with the threshold of a question that the user asks about themself.
+        """
         question, model = _question(self._app, query)
-        return self._app.retriever.memories(
-            self._app.user.id, question, model, filters=Filters(), limit=limit
-        ).hits
+        search = functools.partial(
+            self._app.retriever.memories,
+            self._app.user.id, question, model, filters=Filters(), limit=limit,
+        )  # fmt: skip
+        hits = search().hits
+        if hits or question.vector is None or model is None or model.threshold is None:
+            return hits
+        return search(gate=False, min_similarity=model.threshold).hits
 
     def forget(self, memory_id: int) -> Memory:
         """Forgets one fact, as ``jarvis memory forget`` does."""

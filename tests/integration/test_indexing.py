@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from jarvis.errors import ModelUnavailable, ProviderUnavailable, UsageError
-from jarvis.services import indexing, memory, reindex, search
+from jarvis.services import indexing, memory, reindex, search, toolbox
 from jarvis.services.app import App
 from jarvis.store import search_function, upkeep, vectors
 from jarvis.types import Vector
@@ -225,6 +225,17 @@ def test_the_real_model_finds_by_meaning_and_is_calibrated(app: App) -> None:
     same = search.search(app, facts[1], min_similarity=0.99)
     assert [hit.memory.content for hit in same.memories] == [facts[1]]
     assert not search.search(app, "zebra crossing", min_similarity=0.99).hits
+
+
+def test_a_tool_recalls_by_keywords_and_nothing_of_what_is_not_known(app: App) -> None:
+    facts = ["My bicycle is green and stands in the cellar", "My cousin lives in Malmö"]
+    memory.add(app, [memory.describe(fact) for fact in facts])
+    while indexing.embed_memories_job().run_once(app, lambda: False):
+        pass
+    port = toolbox.Memories(app, private=False)
+    for query in ("bicycle colour", "What colour is my bicycle?"):
+        assert [hit.memory.content for hit in port.recall(query, 5)] == facts[:1]
+    assert port.recall("quarterly tax return", 5) == ()
 
 
 @pytest.mark.parametrize(
