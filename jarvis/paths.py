@@ -43,7 +43,8 @@ class Paths:
         """Works out the paths. Reads ``env`` (default: ``os.environ``); touches no file.
 
         Raises:
-            ConfigError: ``JARVIS_HOME`` or ``JARVIS_MODELS`` is not an absolute path.
+            ConfigError: ``JARVIS_HOME`` or ``JARVIS_MODELS`` is not an absolute path, or there is
+                neither of ``JARVIS_HOME`` and a home folder.
         """
         env = os.environ if env is None else env
         home = _absolute(env, "JARVIS_HOME")
@@ -54,10 +55,15 @@ class Paths:
         else:
             import platformdirs
 
-            config = Path(platformdirs.user_config_dir("jarvis", appauthor=False))
-            data = Path(platformdirs.user_data_dir("jarvis", appauthor=False))
-            state = Path(platformdirs.user_state_dir("jarvis", appauthor=False))
-            cache = Path(platformdirs.user_cache_dir("jarvis", appauthor=False))
+            try:
+                config = Path(platformdirs.user_config_dir("jarvis", appauthor=False))
+                data = Path(platformdirs.user_data_dir("jarvis", appauthor=False))
+                state = Path(platformdirs.user_state_dir("jarvis", appauthor=False))
+                cache = Path(platformdirs.user_cache_dir("jarvis", appauthor=False))
+            except RuntimeError:  # neither HOME nor a line in passwd
+                raise ConfigError(
+                    "this user has no home folder", "set HOME or JARVIS_HOME to a folder"
+                ) from None
             if sys.platform == "darwin":
                 # There config, data and state are one folder: keep them apart inside it.
                 data, state = data / "data", state / "state"
@@ -110,11 +116,19 @@ class Paths:
         return self.cache / "completions.tsv"
 
 
+def expand(name: str | Path) -> Path:
+    """A path as a person writes it: ``~`` and ``~user`` replaced where there is such a home.
+
+    ``Path.expanduser`` and ``Path.home`` raise ``RuntimeError`` there.
+    """
+    return Path(os.path.expanduser(name))  # noqa: PTH111 -- for the reason above
+
+
 def _absolute(env: Mapping[str, str], name: str) -> Path | None:
     value = env.get(name, "")
     if not value:
         return None
-    path = Path(value).expanduser()
+    path = expand(value)
     if not path.is_absolute():
         raise ConfigError(f"{name} is not an absolute path: {value}", f"give {name} in full")
     return path

@@ -14,7 +14,7 @@ import typer
 from jarvis import config as configuration
 from jarvis.config import Config
 from jarvis.errors import ConfigError
-from jarvis.paths import Paths
+from jarvis.paths import Paths, expand
 
 if TYPE_CHECKING:
     from jarvis.services.app import App
@@ -45,7 +45,7 @@ class State:
         named = self.config_file or os.environ.get("JARVIS_CONFIG", "")
         if not named:
             return self.paths.config_file
-        path = Path(named).expanduser()
+        path = expand(named)
         if not path.is_file():
             raise ConfigError(f"there is no configuration file {path}", "check --config")
         return path

@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jarvis.paths import expand
+
 _MEDIA = "application/vnd.ollama.image."
 _SMALL = 1 << 20
 _DEFAULT_HOST, _DEFAULT_NAMESPACE = "registry.ollama.ai", "library"
@@ -39,7 +41,7 @@ class TheirModel:
 def folder() -> Path:
     """Where Ollama keeps its models: ``OLLAMA_MODELS``, else ``~/.ollama/models``."""
     named = os.environ.get("OLLAMA_MODELS", "")
-    return Path(named).expanduser() if named else Path.home() / ".ollama" / "models"
+    return expand(named or "~/.ollama/models")
 
 
 def models(store: Path | None = None) -> Iterator[TheirModel]:

@@ -21,7 +21,7 @@ from jarvis.engine import catalogue, download, mirror, store
 from jarvis.engine.catalogue import ModelEntry, ModelFile
 from jarvis.engine.store import InstalledModel
 from jarvis.errors import JarvisError, ModelNotInstalled, ModelUnavailable
-from jarvis.paths import Paths, private_file
+from jarvis.paths import Paths, expand, private_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class _Pull:
         yield self.paths.models / file.name
         yield self.paths.models / _slug(self.entry) / file.name
         hub = os.environ.get("HF_HUB_CACHE")
-        home = os.environ.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
+        home = os.environ.get("HF_HOME") or str(expand("~/.cache/huggingface"))
         cache = Path(hub) if hub else Path(home) / "hub"
         folder = "models--" + self.entry.repository.replace("/", "--")
         yield from sorted((cache / folder / "snapshots").glob(f"*/{file.name}"))

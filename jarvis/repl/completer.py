@@ -6,11 +6,11 @@ Nothing here asks the database or a model: a list that is not loaded yet complet
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from jarvis.paths import expand
 from jarvis.repl.commands import BY_NAME, COMMANDS
 
 Values = Iterable[tuple[str, str]]
@@ -65,7 +65,7 @@ class ChatCompleter(Completer):
 
 def _files(word: str) -> Iterator[Completion]:
     folder, _, begun = word.rpartition("/")
-    base = Path(f"{folder}/" if "/" in word else ".").expanduser()
+    base = expand(f"{folder}/" if "/" in word else ".")
     try:
         entries = sorted(base.iterdir(), key=lambda entry: entry.name.casefold())
     except OSError:

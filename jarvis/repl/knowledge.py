@@ -9,6 +9,7 @@ from jarvis.cli import output
 from jarvis.cli.output import Column
 from jarvis.cli.progress import Progress
 from jarvis.errors import JarvisError, UsageError
+from jarvis.paths import expand
 from jarvis.repl.chat import refresh
 
 if TYPE_CHECKING:
@@ -150,8 +151,8 @@ def doc(chat: Chat, terminal: Surface, argument: str) -> None:
 def _ingest(chat: Chat, terminal: Surface, documents: Documents, argument: str) -> None:
     from jarvis.services.document_files import Selection
 
-    whole = Path(argument).expanduser()
-    paths = [whole] if whole.exists() else [Path(w).expanduser() for w in argument.split()]
+    whole = expand(argument)
+    paths = [whole] if whole.exists() else [expand(w) for w in argument.split()]
     files = list(Selection().files(paths))
 
     def read() -> None:

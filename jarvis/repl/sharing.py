@@ -7,11 +7,11 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jarvis.cli import output
 from jarvis.errors import UsageError
+from jarvis.paths import expand
 from jarvis.repl.terminal import write
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def file(chat: Chat, terminal: Surface, argument: str) -> None:
         output.note("no file is attached")
         return
     if argument:
-        name, text = _attached(Path(argument).expanduser())
+        name, text = _attached(expand(argument))
         chat.files.append((name, text))
     if not chat.files:
         output.note("no file is attached: /file PATH")
@@ -100,7 +100,7 @@ def export(chat: Chat, terminal: Surface, argument: str) -> None:
 
     if chat.session_id is None:
         raise UsageError("/export: nothing was said in this session yet")
-    path = Path(argument or f"jarvis-session-{chat.session_id}.md").expanduser()
+    path = expand(argument or f"jarvis-session-{chat.session_id}.md")
     form: ExportFormat = "json" if path.suffix == ".json" else "markdown"
     files.write_new(path, chat.app.sessions.export(chat.session_id, form))
     output.note(f"written to {path}")

@@ -7,6 +7,7 @@ the error's own words, so that no check can hide another.
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import stat
@@ -96,7 +97,17 @@ def _folders(app: App) -> Iterator[Check]:
     }
     for name, path in named.items():
         if not path.exists():
-            yield Check(f"folder {name}", "ok", f"{path} (made when needed)")
+            above = next(folder for folder in path.parents if folder.exists())
+            if os.access(above, os.W_OK | os.X_OK):
+                yield Check(f"folder {name}", "ok", f"{path} (made when needed)")
+            else:
+                yield Check(
+                    f"folder {name}",
+                    "failed",
+                    f"{path} cannot be made: {above} cannot be written",
+                    "make it writable, or set JARVIS_HOME to a folder that is",
+                    ExitCode.FAILED,
+                )
             continue
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077 and name != "models":

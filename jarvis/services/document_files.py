@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jarvis.paths import expand
+
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
@@ -70,7 +72,7 @@ class Selection:
                     yield source
 
     def _below(self, path: Path) -> Iterator[FileSource]:
-        absolute = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 -- resolve follows links
+        absolute = Path(os.path.abspath(expand(path)))  # noqa: PTH100 -- resolve follows links
         try:
             mode = absolute.stat().st_mode
         except OSError as error:

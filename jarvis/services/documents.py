@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jarvis.errors import DocumentUnreadable, ModelUnavailable, NotFound, UsageError
-from jarvis.paths import private_folder
+from jarvis.paths import expand, private_folder
 from jarvis.retrieval import index
 from jarvis.security.text import clean
 from jarvis.services import completions
@@ -103,7 +103,7 @@ class Documents:
                 found = store.get(connection, user_id, int(name))
                 if found is not None:
                     return found
-            path = clean(str(Path(name).expanduser().absolute()))
+            path = clean(str(expand(name).absolute()))
             found = store.find_by_path(connection, user_id, path)
             named = [found] if found else store.find_by_name(connection, user_id, clean(name))
         if len(named) > 1:

@@ -7,11 +7,11 @@ the same way as everything that is remembered, secrets held back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jarvis import __version__, log
 from jarvis.errors import JarvisError, UsageError
+from jarvis.paths import expand
 from jarvis.security.fence import Fence, fence
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class _Calls:
         from jarvis.services.document_files import Selection
         from jarvis.services.documents import Documents
 
-        target = Path(path).expanduser()
+        target = expand(path)
         if not target.is_absolute():
             raise UsageError(f"{path} is not an absolute path", "give the path in full")
         files = list(Selection(recursive=True).files([target]))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from jarvis import __version__, config
 from jarvis import log as logs
 from jarvis.errors import JarvisError, UsageError
-from jarvis.paths import private_file
+from jarvis.paths import expand, private_file
 from jarvis.services.privacy import is_local
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _log_end(path: Path) -> str:
 def without_names(text: str, app: App) -> str:
     """``text`` with home folders, login and user names, and addresses replaced."""
     text = re.sub(r"(\w+://)(?:[^/\s@]*@)?(\[[^\]]*\]|[^/\s:]+)", _host, text)
-    text = text.replace(str(Path.home()), "~")
+    text = text.replace(str(expand("~")), "~")
     for name in sorted({*_names(app)}, key=len, reverse=True):
         text = re.sub(rf"(?<![\w]){re.escape(name)}(?![\w])", "(name)", text)
     text = re.sub(r"/(home|Users)/[^/\s]+", r"/\1/(name)", text)

@@ -11,7 +11,6 @@ import contextlib
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -20,7 +19,7 @@ from psycopg.rows import TupleRow
 from jarvis import postgres
 from jarvis.config import DatabaseSettings
 from jarvis.errors import ConfigError, DatabaseUnavailable
-from jarvis.paths import Paths
+from jarvis.paths import Paths, expand
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -326,7 +325,7 @@ def external_conninfo(settings: DatabaseSettings) -> dict[str, Any]:
     info.setdefault("port", settings.port)
     info.setdefault("dbname", info.get("user") or "jarvis")
     if settings.password_file:
-        path = Path(settings.password_file).expanduser()
+        path = expand(settings.password_file)
         try:
             info["password"] = path.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
         except OSError as error:

@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from jarvis.paths import expand
 from jarvis.tools.protocol import Effect, ToolContext, tool
 from jarvis.tools.schema import ToolError
 
@@ -43,7 +44,7 @@ def read_file(context: ToolContext, path: str) -> str:
 
 def _locate(path: str, folders: tuple[Path, ...]) -> tuple[Path, tuple[str, ...]]:
     """The allowed folder that really holds ``path``, and the way from there."""
-    wanted = Path(path).expanduser()
+    wanted = expand(path)
     candidates = [wanted] if wanted.is_absolute() else [folder / wanted for folder in folders]
     for candidate in candidates:
         # Links are followed here, before the check: what counts is where the file really is.
@@ -52,7 +53,7 @@ def _locate(path: str, folders: tuple[Path, ...]) -> tuple[Path, tuple[str, ...]
         except (OSError, RuntimeError):
             continue
         for folder in folders:
-            root = folder.expanduser().resolve()
+            root = expand(folder).resolve()
             if not real.is_relative_to(root) or (len(candidates) > 1 and not real.exists()):
                 continue
             parts = real.relative_to(root).parts

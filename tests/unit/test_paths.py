@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jarvis.errors import ConfigError, JarvisError
-from jarvis.paths import MAX_SOCKET_PATH, Paths, private_file, private_folder
+from jarvis.paths import MAX_SOCKET_PATH, Paths, expand, private_file, private_folder
 
 
 def test_one_home_holds_everything(tmp_path: Path) -> None:
@@ -30,6 +30,22 @@ def test_models_can_lie_elsewhere(tmp_path: Path) -> None:
 def test_a_relative_home_is_refused() -> None:
     with pytest.raises(ConfigError):
         Paths.from_environment({"JARVIS_HOME": "here"})
+
+
+def test_a_user_without_a_home_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a container under a uid that has no line in passwd."""
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    with pytest.raises(ConfigError, match="no home folder"):
+        Paths.from_environment({})
+    assert Paths.from_environment({"JARVIS_HOME": str(tmp_path)}).config == tmp_path / "config"
+    assert expand("~/notes") == Path("~/notes")
+
+
+def test_a_home_of_nobody_is_a_name_like_any_other() -> None:
+    assert expand("~no.such.user/notes") == Path("~no.such.user/notes")
+    assert expand("~/notes") == Path.home() / "notes"
 
 
 @pytest.mark.parametrize("length", [10, 60, 150])
