@@ -16,7 +16,7 @@ import math
 import statistics
 import time
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -369,30 +369,34 @@ def _cosine(a: Vector, b: Vector) -> float:
 
 
 def _gate(bench_: _Bench, data: Locomo) -> Iterator[Figure]:
-    """Shares of questions that inject anything: asked of their own store, and of each other."""
+    """Shares of questions that inject anything: asked of their own store, and of each other.
+
+    A store holds facts and turns; ``either`` is what a chat would have put before the model.
+    """
     limits = {"memories": 5, "turns": 3}
-    for what, limit in limits.items():
-        search: Callable[..., Any] = getattr(bench_.retriever, what)
-        shares: dict[str, list[bool]] = {"own store": [], "another's store": []}
-        for question in data.questions:
-            for name, conversation in bench_.conversations.items():
-                group = "own store" if name == question.conversation else "another's store"
-                found = search(
-                    conversation.user.id,
-                    _query(bench_, conversation, question),
-                    bench_.model,
-                    limit=limit,
-                )
-                shares[group].append(bool(found.hits))
-        for group, answers in shares.items():
-            if answers:
-                share = round(100 * sum(answers) / len(answers), 1)
-                own = group == "own store"
-                yield Figure(
-                    f"gate, {what}",
-                    group,
-                    len(answers),
-                    {"injected": share},
-                    bar="injected >= 85" if own else "injected <= 10",
-                    met=share >= 85 if own else share <= 10,
-                )
+    groups = ("own store", "another's store")
+    shares: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for question in data.questions:
+        for name, conversation in bench_.conversations.items():
+            group = groups[name != question.conversation]
+            query = _query(bench_, conversation, question)
+            passed = []
+            for what, limit in limits.items():
+                search: Callable[..., Any] = getattr(bench_.retriever, what)
+                found = search(conversation.user.id, query, bench_.model, limit=limit)
+                passed.append(bool(found.hits))
+                shares[what, group].append(passed[-1])
+            shares["either", group].append(any(passed))
+    for what, group in itertools.product((*limits, "either"), groups):
+        answers = shares[what, group]
+        if answers:
+            share = round(100 * sum(answers) / len(answers), 1)
+            own = group == groups[0]
+            yield Figure(
+                f"gate, {what}",
+                group,
+                len(answers),
+                {"injected": share},
+                bar="injected >= 85" if own else "injected <= 10",
+                met=share >= 85 if own else share <= 10,
+            )

@@ -7,9 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from jarvis.errors import ModelUnavailable, UsageError
 from jarvis.retrieval import index
+from jarvis.retrieval.words import words
+from jarvis.security.text import clean
 from jarvis.store import memories, search_function, upkeep, users, vectors
 from jarvis.store.database import Database
 from jarvis.types import EmbeddingModel, Filters, MemoryState, MemoryType, User
@@ -64,6 +68,28 @@ def test_is_found_by(database: Database, user: User, text: str, query: str) -> N
 def test_any_question_is_answered(database: Database, user: User, query: str) -> None:
     remember(database, user, ["User rides a bicycle"])
     assert found(database, user, query) == []
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.text(st.characters() | st.sampled_from("&|!():*'\"\\%_<>-+#. \x00\ud800字ก🍕"), max_size=40)
+)
+def test_any_string_is_a_legal_question_and_finds_itself(
+    database: Database, user: User, text: str
+) -> None:
+    """A row is found by its own text wherever that holds a word; nothing is an error."""
+    stored = clean(text).strip()
+    results = retriever(database).memories(user.id, ask(text), None, limit=5, gate=False)
+    assert len(results) <= 5
+    if not list(words(stored)):
+        return
+    (owner,) = remember(database, user, [stored])
+    again = retriever(database).memories(
+        user.id, ask(stored), None, limit=1_000, gate=False, collapse=False
+    )
+    assert owner in [hit.memory.id for hit in again]
 
 
 def test_a_question_of_100_kilobytes(database: Database, user: User) -> None:

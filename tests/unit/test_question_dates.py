@@ -51,6 +51,35 @@ NOW = datetime(2026, 5, 13, 15, 30, tzinfo=UTC)  # a Wednesday
         ("in 2023", "2023-01-01", "2024-01-01"),
         ("last summer", "2025-06-01", "2025-09-01"),
         ("in the winter of 2022", "2022-12-01", "2023-03-01"),
+        ("in mid-May", "2026-05-01", "2026-06-01"),
+        ("at the end of April", "2026-04-01", "2026-05-01"),
+        ("in late 2024", "2024-01-01", "2025-01-01"),
+        ("in the 90s", "1990-01-01", "2000-01-01"),
+        ("in Q3 2025", "2025-07-01", "2025-10-01"),
+        ("at Christmas", "2025-12-24", "2025-12-27"),
+        ("the week before last", "2026-04-27", "2026-05-04"),
+        ("at the weekend", "2026-05-09", "2026-05-11"),
+        ("Monday morning", "2026-05-11", "2026-05-12"),
+        ("on the 3rd", "2026-05-03", "2026-05-04"),
+        ("on the 20th?", "2026-04-20", "2026-04-21"),
+        ("3.5.2026", "2026-05-03", "2026-05-04"),
+        ("5/13/2026", "2026-05-13", "2026-05-14"),
+        ("2026/05/03", "2026-05-03", "2026-05-04"),
+        ("a couple weeks ago", "2026-04-26", "2026-05-03"),
+        ("half a year ago", "2025-11-01", "2025-12-01"),
+        ("an hour ago", "2026-05-13", "2026-05-14"),
+        ("a decade ago", "2016-01-01", "2017-01-01"),
+        ("what do I have in three days", "2026-05-16", "2026-05-17"),
+        ("two weeks from now", "2026-05-24", "2026-05-31"),
+        ("where have I lived since March?", "2026-03-01", "2026-05-14"),
+        ("since 2023", "2023-01-01", "2026-05-14"),
+        ("after 3 May 2026", "2026-05-04", "2026-05-14"),
+        ("what did I do before June 2025", "1900-01-01", "2025-06-01"),
+        ("until last week", "1900-01-01", "2026-05-11"),
+        ("between March and May", "2026-03-01", "2026-06-01"),
+        ("from March to May 2025", "2025-03-01", "2025-06-01"),
+        ("between November and February", "2025-11-01", "2026-03-01"),
+        ("from 3 May 2025 until 10 May 2025", "2025-05-03", "2025-05-11"),
     ],
 )
 def test_is_read_as(text: str, start: str, end: str) -> None:
@@ -72,11 +101,27 @@ def test_is_read_as(text: str, start: str, end: str) -> None:
         "the second time",
         "v1.2023",
         "what is my dog called?",
+        "3/5/2026",
+        "on the 3rd floor",
+        "between you and me",
+        "from Ghent to Oslo",
+        "before I forget",
         "",
     ],
 )
 def test_is_no_date(text: str) -> None:
     assert dates.find(text, NOW) is None
+
+
+def test_a_period_says_how_it_was_read() -> None:
+    for text, said in (
+        ("before  June 2025", "'before June 2025' (up to 2025-05-31)"),
+        ("on 3 May 2026", "'3 May 2026' (2026-05-03)"),
+        ("since March", "'since March' (2026-03-01 to 2026-05-13)"),
+    ):
+        found = dates.find(text, NOW)
+        assert found is not None
+        assert found.describe() == said
 
 
 def test_days_are_those_of_the_zone() -> None:
