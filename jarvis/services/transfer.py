@@ -63,8 +63,8 @@ _LINKS: Mapping[str, tuple[tuple[str, Table], ...]] = {
 
 def export_memories(app: App) -> Iterator[str]:
     """The user's memories, in every state, one line each, after a line that says what this is."""
-    yield _line({"kind": HEADER, "format": FORMAT, "content": "memories"})
     user = app.existing_user()
+    yield _line({"kind": HEADER, "format": FORMAT, "content": "memories"})
     with app.database.transaction() as tx:
         for row in transfer.rows(tx, user.id, "memories"):
             yield _record("memory", row)
@@ -72,8 +72,8 @@ def export_memories(app: App) -> Iterator[str]:
 
 def export_everything(app: App) -> Iterator[str]:
     """Everything that the user owns, as of one moment."""
-    yield _line({"kind": HEADER, "format": FORMAT, "content": "everything"})
     user = app.existing_user()
+    yield _line({"kind": HEADER, "format": FORMAT, "content": "everything"})
     with app.database.transaction() as tx:
         transfer.one_moment(tx)
         buried = list(transfer.rows(tx, user.id, "tombstones"))

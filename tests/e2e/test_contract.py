@@ -175,12 +175,23 @@ def test_global_options_stand_before_and_after(cli: Cli, tmp_path: Path) -> None
     assert before.stdout == after.stdout == "other\n"
 
 
+READING = (
+    "memory list", "memory search x", "memory show 1", "memory history 1", "memory review",
+    "memory stats", "memory export", "memory forget 1 --yes", "doc list", "doc show 1",
+    "doc search x", "doc forget 1 --yes", "session list", "session show 1", "session search x",
+    "session export 1", "session rename 1 x", "session delete 1 --yes", "search x", "export",
+)  # fmt: skip
+"""Commands about what is there already."""
+
+
 def test_an_unknown_user_is_said_and_not_created(cli: Cli) -> None:
     assert cli("memory", "add", "a fact of the tester").returncode == 0
-    for _ in range(2):
-        done = cli("memory", "list", "--user", "nobody")
-        assert done.returncode == ExitCode.NOT_FOUND
-        assert "nobody" in done.stderr
+    for command in READING:
+        done = cli("--user", "stranger", *command.split())
+        assert (done.returncode, done.stdout) == (ExitCode.NOT_FOUND, ""), (command, done.stderr)
+        error, hint = done.stderr.splitlines()
+        assert error == "error: there is no user 'stranger'", command
+        assert hint.startswith("hint: "), command
 
 
 def test_settings_are_changed_and_comments_stay(cli: Cli, tmp_path: Path) -> None:
