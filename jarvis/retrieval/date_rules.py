@@ -353,7 +353,9 @@ RULES = (
         rf"(?P<y>{YEAR})\b",
         _year,
     ),
-    _rule(rf"\bin (?P<n>{_N}) (?P<u>day|week|fortnight|month|year)s?(?:['’] time)?\b", _ahead),
+    _rule(
+        rf"\bin (?!the\b)(?P<n>{_N}) (?P<u>day|week|fortnight|month|year)s?(?:['’] time)?\b", _ahead
+    ),
     _rule(r"\bon the (?P<d>\d{1,2})(?:st|nd|rd|th)\b(?=\W*$|[?.,!;])", _day_of_month),
 )
 """Tried in this order: what says more comes first."""

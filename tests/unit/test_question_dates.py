@@ -106,6 +106,7 @@ def test_is_read_as(text: str, start: str, end: str) -> None:
         "between you and me",
         "from Ghent to Oslo",
         "before I forget",
+        "later in the day of doom",
         "",
     ],
 )
