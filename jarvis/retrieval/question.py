@@ -55,12 +55,9 @@ def understand(
         kind: _first(named | plain if kind == "chunk" else plain, tuning.MAX_COUNTED_TERMS)
         for kind in kinds
     }
-    asked = {kind: list(found) for kind, found in words.items() if found}
-    counted = store.statistics(connection, user_id, asked) if asked else {}
+    counted = store.statistics(connection, user_id, {kind: list(words[kind]) for kind in kinds})
     return {
         kind: _weigh(text, language, found, counted[kind], named if kind == "chunk" else {})
-        if found
-        else Question(text, language, {}, {})
         for kind, found in words.items()
     }
 
