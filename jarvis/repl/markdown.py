@@ -167,7 +167,7 @@ class Markdown:
             len(self._source) >= self.width
             and not _UNDECIDED.match(self._source)
             and not self._may_be_row(self._source)
-            and not self._is_verbatim(self._source)
+            and not self._is_verbatim(_blanks(self._source))
             and not _FENCE.match(self._source)
         )
 

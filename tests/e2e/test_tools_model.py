@@ -62,7 +62,9 @@ def test_an_allowed_tool_without_a_network_says_so_and_the_turn_goes_on(
     assert answer["answer"]
     called = [call for call in answer["tools"] if call["name"] == "weather"]
     assert called
-    assert all("network" in call["error"] or "words" in call["error"] for call in called)
+    # The model may ask again; a call that failed is not made twice.
+    reasons = ("network", "words", "failed before")
+    assert all(any(reason in call["error"] for reason in reasons) for call in called), called
 
 
 def test_a_scripted_chat_calls_tools_too(cli: Cli, engine: object) -> None:

@@ -7,7 +7,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from jarvis.repl.code import Highlighter
@@ -94,6 +94,9 @@ sources = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(sources, st.integers(2, 40), st.randoms(use_true_random=False))
+@example(" \t<1\n", 2, random.Random(1))
+@example(" \t<1\n", 2, random.Random(2))
+@example(" \t<1\n", 2, random.Random(3))
 def test_any_text_in_any_pieces(text: str, width: int, sizes: random.Random) -> None:
     assert in_pieces(text, width, sizes, 6) == whole(text, width)
 

@@ -220,7 +220,7 @@ def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
     script = tmp_path / "child.py"
     script.write_text(code, encoding="utf-8")
     done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} {script} | head -1; echo ${{PIPESTATUS[0]}}"],
+        ["bash", "-c", '"$0" "$1" | head -1; echo ${PIPESTATUS[0]}', sys.executable, str(script)],
         capture_output=True,
         text=True,
         check=False,
