@@ -131,7 +131,8 @@ class Harness:
         try:
             code = process.wait(NEXT_COMMAND_S)
         except subprocess.TimeoutExpired:
-            self.report.problems.append(f"{activity.name} hung after {victim} was killed")
+            where = self.home.standing(process.pid)
+            self.report.problems.append(f"{activity.name} hung after {victim} was killed\n{where}")
             kill(process.pid)
             code = process.wait()
         if code == 0:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,13 @@ provider = "embedded"
 answer_tokens = 64
 """
 
+PROGRAM = (
+    "import faulthandler, runpy, signal;"
+    " faulthandler.register(signal.SIGUSR1);"
+    " runpy.run_module('jarvis', run_name='__main__', alter_sys=True)"
+)
+"""``python -m jarvis``, and SIGUSR1 makes it say where every thread of it stands."""
+
 
 @dataclass
 class Home:
@@ -52,7 +60,7 @@ class Home:
             source.write(stdin)
             source.seek(0)
             return subprocess.Popen(
-                [sys.executable, "-m", "jarvis", *arguments],
+                [sys.executable, "-c", PROGRAM, *arguments],
                 stdin=source,
                 stdout=out,
                 stderr=err,
@@ -89,6 +97,19 @@ class Home:
         return subprocess.CompletedProcess(
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace")
         )
+
+    def standing(self, pid: int) -> str:
+        """Where a process that :meth:`start` made stands, who serves it, and who waits for whom."""
+        os.kill(pid, signal.SIGUSR1)
+        time.sleep(1)
+        lines = [self.stderr, f"processes: {self.pids()}"]
+        with contextlib.suppress(psycopg.Error), self.sql() as connection:
+            rows = connection.execute(
+                "SELECT pid, pg_blocking_pids(pid), state, wait_event_type, wait_event, query"
+                " FROM pg_stat_activity WHERE backend_type = 'client backend'"
+            ).fetchall()
+            lines += [" | ".join(str(value) for value in row) for row in rows]
+        return "\n".join(lines)
 
     @contextlib.contextmanager
     def sql(self, dbname: str = postgres.DATABASE) -> Iterator[psycopg.Connection]:
