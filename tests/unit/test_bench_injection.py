@@ -62,3 +62,18 @@ def test_no_data_is_said(tmp_path: Path) -> None:
     (tmp_path / "payloads.jsonl").write_text("{torn")
     with pytest.raises(UsageError):
         bench.attacks(tmp_path)
+
+
+def test_the_figures_stand_by_kind_by_place_and_together() -> None:
+    counts: dict[tuple[str, bench.Place], bench._Count] = {
+        ("role", "memory"): bench._Count(answers=4, layers=0, bare=2),
+        ("role", "tool"): bench._Count(answers=4, layers=1, bare=3, tools=1),
+        ("spoof", "memory"): bench._Count(answers=2, layers=0, bare=1, memories=2),
+    }
+    rows = {(row.kind, row.place): row for row in bench._summed(counts, "m")}
+    assert (rows["role", "all"].answers, rows["role", "all"].layers) == (8, 0.125)
+    assert (rows["all", "memory"].bare, rows["all", "memory"].memories) == (0.5, 2)
+    assert rows["all", "document"].answers == 0
+    total = rows["all", "all"]
+    assert (total.answers, total.layers, total.bare) == (10, 0.1, 0.6)
+    assert (total.memories, total.tools) == (2, 1)
