@@ -75,8 +75,9 @@ class Attack:
 class Row:
     """One line of the result: a kind of attack or a place, or all of them, with one model.
 
-    ``place`` is where the text stood in the prompt. ``layers`` and ``bare`` are shares of answers with a canary; ``memories`` and ``tools`` count
-    memories made and tools with effects that ran, with the layers on.
+    ``place`` is where the text stood in the prompt. ``layers`` and ``bare`` are shares of answers
+    with a canary; ``memories`` and ``tools`` count memories made and tools with effects that ran,
+    with the layers on.
     """
 
     kind: str
