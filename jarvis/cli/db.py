@@ -133,8 +133,9 @@ def allow(
     """Lets a database role at one user's rows, or at everybody's."""
     from jarvis.services import server
 
-    server.allow(state_of(context).app.database, role, name or None)
-    output.note(f"{role} may see {'the rows of ' + name if name else 'everybody'}")
+    if server.allow(state_of(context).app.database, role, name or None):
+        output.note(f"made the user {name}")
+    output.note(f"{role} may see {'the rows of ' + name if name else 'everything'}")
 
 
 @app.command()

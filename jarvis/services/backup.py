@@ -62,11 +62,14 @@ def create(database: Database, paths: Paths, target: Path | None = None, why: st
         why: a part of the default name.
 
     Raises:
-        DatabaseUnavailable: the database cannot be read.
+        DatabaseUnavailable: the database cannot be read, or not all of it by this role.
         JarvisError: the file cannot be written, or is not what was written.
     """
+    from jarvis.store import roles
+
     database.open()
     with contextlib.closing(database.connect_as_owner()) as connection:
+        roles.check_owner(connection)
         return _create(connection, paths, target, why)
 
 
@@ -203,13 +206,14 @@ def restore(
     Raises:
         NotFound: there is no such file.
         JarvisError: it is no backup of ours, damaged, or of a newer version.
-        DatabaseUnavailable: the database refused; it is as it was.
+        DatabaseUnavailable: the database refused, or the role may not; it is as it was.
     """
-    from jarvis.store import archive, migrations
+    from jarvis.store import archive, migrations, roles
 
     found = verify(path)
     database.open()
     with contextlib.closing(database.connect_as_owner()) as connection:
+        roles.check_owner(connection)
         if not rehearse and archive.counts(connection).get("users"):
             kept = _create(connection, database.paths, None, f"{_AUTOMATIC}restore")
             _discard_old(database.paths)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from jarvis import log
 from jarvis.errors import DatabaseUnavailable, ModelUnavailable, ProviderUnavailable
 from jarvis.retrieval import index
-from jarvis.store import message_keys, search_function, upkeep, vectors
+from jarvis.store import message_keys, roles, search_function, upkeep, vectors
 from jarvis.store.upkeep import Waiting
 from jarvis.store.vectors import KINDS, Kind
 
@@ -200,8 +200,10 @@ class IndexesJob:
     name: str = "indexes"
 
     def pending(self, app: App) -> int:
-        """Indexes to build."""
+        """Indexes to build; none for a database role that may not."""
         with app.database.connection() as connection:
+            if not _may_build(app, connection):
+                return 0
             models = vectors.models(connection)
             return sum(
                 upkeep.wants_index(connection, kind, model) for model in models for kind in KINDS
@@ -213,6 +215,8 @@ class IndexesJob:
     def run_once(self, app: App, stop: Callable[[], bool]) -> int:
         """Builds one index; writers go on meanwhile."""
         with app.database.connection() as connection:
+            if not _may_build(app, connection):
+                return 0
             models = {model.id: model for model in vectors.models(connection)}
             current = models.get(known_model(app, list(models.values())))
             wanted = [
@@ -237,6 +241,11 @@ class IndexesJob:
         finally:
             owner.close()
         return 1
+
+
+def _may_build(app: App, connection: Connection) -> bool:
+    # The embedded server lets us in as the owner, whoever we are for the rest.
+    return app.database.embedded or roles.owns_tables(connection)
 
 
 def embed_memories_job() -> EmbedJob:

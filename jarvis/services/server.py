@@ -171,18 +171,21 @@ def _psql_program(*, embedded: bool) -> str:
     raise NotFound("psql is not installed", "install postgresql-client")
 
 
-def allow(database: Database, role: str, user: str | None) -> None:
+def allow(database: Database, role: str, user: str | None) -> bool:
     """Lets a database role at the rows of one user, or (None) at everybody's.
 
+    Returns:
+        whether the user is new.
+
     Raises:
-        NotFound: there is no such role or user.
+        NotFound: there is no such role.
         DatabaseUnavailable: the configured role does not own the tables.
     """
     from jarvis.store import roles
 
     database.open()
     with contextlib.closing(database.connect_as_owner()) as connection:
-        roles.allow(connection, role, user)
+        return roles.allow(connection, role, user)
 
 
 def deny(database: Database, role: str) -> None:

@@ -128,7 +128,8 @@ def spawn(app: App) -> None:
 def run(app: App, *, linger: float = LINGER_S) -> int:
     """Works until nothing is left; returns how many rows were settled.
 
-    Returns 0 at once when another worker runs. SIGTERM ends it after the current statement.
+    Returns 0 at once when other workers do everybody's work. SIGTERM ends it after the current
+    statement.
     """
     stopping = False
 
@@ -146,10 +147,11 @@ def run(app: App, *, linger: float = LINGER_S) -> int:
             with _lock(app, wait_s=1.0) as mine:
                 if not mine:
                     return done
-                with work.worker_lock(app.database) as alone:
-                    if not alone:
-                        return done
-                    done += _work(app, stop_asked, linger)
+                with work.worker_locks(app.database) as locks:
+                    settled = _work(app, locks, stop_asked, linger)
+                if settled is None:
+                    return done
+                done += settled
             # Looked at again without the lock: what was stored while it was still held.
             if stop_asked() or not any(status(app).pending.values()) or not _useful(app):
                 return done
@@ -209,7 +211,8 @@ def hold_back(paths: Paths, stop: Callable[[], bool]) -> Callable[[], bool]:
     return lambda: stop() or turn_lock.is_running(paths)
 
 
-def _work(app: App, stop: Callable[[], bool], linger: float) -> int:
+def _work(app: App, locks: work.WorkerLocks, stop: Callable[[], bool], linger: float) -> int | None:
+    """Rows that were settled; None: every user's work is done by another worker."""
     from jarvis import log
 
     logger = log.get("worker")
@@ -218,7 +221,11 @@ def _work(app: App, stop: Callable[[], bool], linger: float) -> int:
     done, idle_since = 0, time.monotonic()
     while not stop():
         settled = 0
-        for person in _everybody(app):
+        everybody = list(_everybody(app))
+        ours = [person for person in everybody if locks.take(person.user.id)]
+        if everybody and not ours:
+            return done or None
+        for person in ours:
             for job in todo:
                 if stop() or failures[job.name] >= GIVE_UP:
                     continue
@@ -304,8 +311,10 @@ def _lock(app: App, wait_s: float = 0.0) -> Iterator[bool]:
 
 
 def _lock_file(app: App) -> Path:
-    """One a database: a data folder has one, unless its configuration names another server."""
-    name = hashlib.sha256(app.database.describe().encode()).hexdigest()[:8]
+    """One a database and role: a data folder has one, unless its configuration names others."""
+    database = app.database
+    seen_by = f"{database.describe()} {database.conninfo().get('user', '')}"
+    name = hashlib.sha256(seen_by.encode()).hexdigest()[:8]
     return private_folder(app.paths.state) / f"worker-{name}.lock"
 
 

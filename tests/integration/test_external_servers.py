@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -21,8 +22,9 @@ from jarvis.errors import DatabaseUnavailable, NotFound
 from jarvis.paths import Paths
 from jarvis.postgres import programs
 from jarvis.services import backup
-from jarvis.store import migrations, roles, sessions, users, work
+from jarvis.store import migrations, roles, sessions, users, vectors, work
 from jarvis.store.database import Database
+from tests.conftest import Cli
 from tests.integration import external_server
 from tests.integration.external_server import ExternalServer, free_port
 
@@ -309,6 +311,88 @@ class TestRowSecurity:
             with pytest.raises(NotFound), database.transaction() as tx:
                 users.ensure(tx, "carol")
 
+    @pytest.fixture
+    def as_ada(self, server: ExternalServer, dbname: str, tmp_path: Path) -> Cli:
+        """The program as somebody with the role ``ada`` would set it up; no model answers."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("JARVIS_", "OLLAMA_"))}
+        return Cli(
+            {
+                **kept,
+                "JARVIS_HOME": str(tmp_path / "ada"),
+                "JARVIS_USER": "ada",
+                "JARVIS_DATABASE_URL": server.url("ada", PASSWORD, dbname),
+                "JARVIS_CHAT_PROVIDER": "ollama",
+                "JARVIS_CHAT_HOST": "http://127.0.0.1:9",
+                "JARVIS_EMBEDDING_PROVIDER": "ollama",
+                "JARVIS_EMBEDDING_HOST": "http://127.0.0.1:9",
+            }
+        )
+
+    def test_every_command_as_that_role(
+        self,
+        as_ada: Cli,
+        settings: DatabaseSettings,
+        people: dict[str, int],
+        paths: Paths,
+        tmp_path: Path,
+    ) -> None:
+        with opened(settings, paths) as database, database.transaction() as tx:
+            vectors.add_model(tx, "m", "d", 3, "", "")
+        target = str(tmp_path / "b.zip")
+        for arguments, code in (
+            (("memory", "add", "The key hangs behind the clock"), 0),
+            (("memory", "list"), 0),
+            (("memory", "search", "clock"), 0),
+            (("search", "clock"), 0),
+            (("session", "list"), 0),
+            (("memory", "stats"), 0),
+            (("export",), 0),
+            (("worker", "run"), 0),
+            (("memory", "list", "--user", "bob"), 5),
+            (("memory", "add", "--user", "bob", "The key is under the mat"), 5),
+            (("db", "backup", target), 3),
+            (("db", "roles"), 3),
+            (("db", "allow", "ada", "bob"), 3),
+            (("db", "allow", "ada"), 3),
+            (("db", "deny", "bob"), 3),
+        ):
+            done = as_ada(*arguments)
+            assert done.returncode == code, (arguments, done.stderr)
+            assert "unexpected" not in done.stderr
+            assert "of bob" not in done.stdout
+        assert not Path(target).exists()
+        # Nothing waits for ever: what only the owner can do is not counted.
+        status = json.loads(as_ada("worker", "status", "--json").stdout)
+        assert status["pending"]["indexes"] == 0
+        log = (tmp_path / "ada" / "state" / "logs" / "jarvis.log").read_text()
+        assert "permission denied" not in log
+
+    def test_a_worker_keeps_only_its_own_users_from_others(
+        self, server: ExternalServer, dbname: str, people: dict[str, int], paths: Paths
+    ) -> None:
+        ada, bob = people["ada"], people["bob"]
+        with (
+            opened(settings_for(server, dbname, "ada"), paths) as hers,
+            opened(settings_for(server, dbname, "bob"), paths) as his,
+            work.worker_locks(hers) as first,
+            work.worker_locks(his) as second,
+        ):
+            assert first.take(ada)
+            assert second.take(bob)
+            assert not second.take(ada)
+            assert first.take(ada)
+
+    def test_allowing_a_role_makes_its_user(
+        self, settings: DatabaseSettings, people: dict[str, int], paths: Paths
+    ) -> None:
+        with opened(settings, paths) as database, database.maintenance() as connection:
+            assert roles.allow(connection, "ada", "carol")
+            assert not roles.allow(connection, "ada", "carol")
+            assert ("ada", "carol") in roles.everyone(connection)
+            with pytest.raises(NotFound, match="no role 'nobody'"):
+                roles.allow(connection, "nobody", "dan")
+            assert users.find(connection, "dan") is None
+
     def test_taken_back(
         self,
         settings: DatabaseSettings,
@@ -346,10 +430,11 @@ def test_through_a_transaction_pooler(server: ExternalServer, dbname: str, paths
             with database.connection() as connection:
                 for _ in range(20):
                     connection.execute("SELECT title FROM sessions WHERE user_id = %s", (ada.id,))
-            with work.worker_lock(database) as first, work.worker_lock(database) as second:
-                assert (first, second) == (True, False)
-            with work.worker_lock(database) as again:
-                assert again
+            with work.worker_locks(database) as first, work.worker_locks(database) as second:
+                assert (first.take(ada.id), second.take(ada.id)) == (True, False)
+                assert second.take(ada.id + 1)
+            with work.worker_locks(database) as again:
+                assert again.take(ada.id)
             made = backup.create(database, paths)
             backup.restore(database, made.path)
             with database.connection() as connection:
