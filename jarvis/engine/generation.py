@@ -329,7 +329,7 @@ def _complete_calls(pending: dict[int, dict[str, str]]) -> list[Call]:
     for each in pending.values():
         try:
             arguments = json.loads(each["arguments"] or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             arguments = None
         if isinstance(arguments, dict) and each["name"]:
             calls.append(Call(each["name"], arguments))

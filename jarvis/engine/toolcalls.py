@@ -211,7 +211,7 @@ class ToolCallFilter:
         if isinstance(given, str):
             try:
                 given = json.loads(given) if given.strip() else {}
-            except ValueError:
+            except (ValueError, RecursionError):
                 return None
         if given is None:
             given = {}

@@ -179,7 +179,7 @@ def _ask(model: ChatModel, first: str, second: str) -> int:
     )
     try:
         return int(json.loads(reply)["answer"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return 0
 
 

@@ -82,7 +82,7 @@ def _title(app: App, messages: Sequence[Message], stop: Callable[[], bool]) -> s
     )
     try:
         title = str(json.loads(answer)["title"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return plain
     title = re.sub(r"^title\s*:\s*", "", clean_line(title), flags=re.I).strip(" \"'*#.")
     good = 1 <= len(title.split()) <= 10 and bool(digest.grounded_lines(title, talk))

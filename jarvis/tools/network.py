@@ -74,7 +74,7 @@ class Web:
         answer = self._get(str(httpx.URL(url, params=dict(parameters))))
         try:
             return json.loads(answer.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ToolError(f"{httpx.URL(url).host} sent something that is not JSON") from None
 
     def page(self, url: str) -> Page:

@@ -84,7 +84,7 @@ def validate(name: str, parameters: Mapping[str, Any], arguments: object) -> dic
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ToolError(f"{name}: the arguments are not valid JSON") from None
     if not isinstance(arguments, Mapping):
         raise ToolError(f"{name}: the arguments must be an object")
@@ -160,7 +160,7 @@ def _value(value: Any, schema: Mapping[str, Any], where: str) -> Any:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = [value] if kind == "array" else None
     if kind == "array":
         if not isinstance(value, (list, tuple)):
@@ -201,8 +201,10 @@ def _number(value: Any, kind: str, where: str) -> int | float:
     try:
         if isinstance(value, str):
             value = float(value) if kind == "number" or "." in value else int(value)
-    except ValueError:
-        raise ToolError(f"{where} must be {what}, not {value!r}") from None
-    if not math.isfinite(value) or (kind == "integer" and value != int(value)):
-        raise ToolError(f"{where} must be {what}, not {value!r}")
-    return int(value) if kind == "integer" else float(value)
+        whole = kind != "integer" or value == int(value)
+        number = int(value) if kind == "integer" else float(value)
+    except (ValueError, OverflowError):  # infinity is no integer, a long integer no float
+        raise ToolError(f"{where} must be {what}, not {str(value)[:80]!r}") from None
+    if not whole or not (isinstance(number, int) or math.isfinite(number)):
+        raise ToolError(f"{where} must be {what}, not {str(value)[:80]!r}")
+    return number
