@@ -1,121 +1,48 @@
-"""Hostile input everywhere; ``make fuzz`` spends more on it than the tests do.
-
-What must hold: an exit code of the table, one line that says what is wrong, nothing unexpected,
-no control character on the terminal, and a program and an engine that go on working.
-"""
+"""Hostile input to every command; ``make fuzz`` spends more on it than the tests do."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import os
-import socket
-import sys
-import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from jarvis.cli import app as tree
 from jarvis.config import DatabaseSettings
-from jarvis.errors import ConfigError, ExitCode, JarvisError
-from jarvis.services import backup, worker
-from jarvis.services.extraction.parse import UnreadableReply, parse_reply
-from jarvis.store.database import external_conninfo
+from jarvis.errors import ExitCode
+from jarvis.security.text import clean
+from jarvis.services import worker
+from tests.faults.fuzzing import anything, costly, fuzzed, run, well_behaved, words
+from tests.scripted_ollama import CUT, ScriptedOllama, last, piece, scripted_ollama
 
-BUDGET = 20 if os.environ.get("JARVIS_FUZZ") else 1
-"""How many times more examples ``make fuzz`` tries."""
-
-fuzzed = settings(
-    max_examples=40 * BUDGET,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-cheap = settings(fuzzed, max_examples=200 * BUDGET)
-
-COMMANDS = [
-    ["memory", word] for word in "list search show add edit forget history review stats".split()
-] + [
-    *(["session", word] for word in "list show search rename export delete".split()),
-    *(["doc", word] for word in "list show search forget ingest".split()),
-    *([word] for word in "search ask export import privacy completion".split()),
-    *(["config", word] for word in ("show", "path")),
-    *(["tool", word] for word in ("list", "run")),
-    *(["db", word] for word in ("status", "roles", "backup")),
-    ["worker", "status"],
-    [],
-]
-"""What answers without a model, a terminal, or an end to this process."""
-
-_OPTIONS = (
-    "--json --limit -k -n --type --user --yes --all --at --session --help --since --format -f - -- "
-    "-1 0 1 99999999999999999999 1e309 nan FACT 2026-13-99 2026-02-30T25:61 /dev/null "
-    "../../etc/passwd %s %(x)s {} {0.__class__} [/] [bold] :smile: * ? \\ \" ' `id` $(id) ;"
-)
-HOSTILE = [
-    *_OPTIONS.split(),
-    "",
-    " ",
-    "\n",
-    "'; DROP TABLE users; --",
-    "\x1b]52;c;aGk=\x07",
-    "\x1b[2J\x9b31m",
-    "\u202eabc\u2066",
-    "\U000e0041\U000e0042",
-    "a" * 20_000,
-    "\udcff\udc80",
-    "👩‍🌾" * 50,
-]
-words = st.one_of(
-    st.sampled_from(HOSTILE),
-    st.text(st.characters(exclude_characters="\0"), max_size=40),
-)
+SKIPPED = {
+    ("db", "psql"): "becomes another program",
+    ("engine", "start"): "leaves a process behind",
+    ("engine", "serve"): "serves until it is stopped",
+    ("bench", "latency"): "measures for minutes",
+}
+"""Commands that cannot run inside this process, and why."""
 
 
-@dataclass
-class Ran:
-    """One run of the program inside this process."""
+def _commands() -> list[list[str]]:
+    """Every command there is: from the tree, so that a new one is tried too."""
+    import typer.main
 
-    code: int
-    stdout: str
-    stderr: str
-
-
-def run(arguments: list[str], stdin: bytes = b"") -> Ran:
-    from jarvis.cli.run import run as main
-
-    written = [io.BytesIO(), io.BytesIO()]
-    streams = [io.TextIOWrapper(raw, "utf-8") for raw in written]
-    before = sys.stdin
-    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
-    try:
-        with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
-            try:
-                code = main(arguments)
-            except SystemExit as left:
-                code = int(left.code or 0)
-        texts = []
-        for stream, raw in zip(streams, written, strict=True):
-            stream.flush()
-            texts.append(raw.getvalue().decode("utf-8", "replace"))
-        return Ran(code, *texts)
-    finally:
-        sys.stdin = before
+    found: list[list[str]] = [[]]
+    for name in tree.ENTRIES:
+        root: Any = typer.main.get_command(tree.build(name))
+        command = root.commands[name]
+        below = getattr(command, "commands", None)
+        found += [[name, word] for word in below] if below else [[name]]
+    assert set(SKIPPED) <= set(map(tuple, found))
+    return [command for command in found if tuple(command) not in SKIPPED]
 
 
-def well_behaved(ran: Ran, arguments: object) -> None:
-    assert ran.code in set(ExitCode) - {ExitCode.INTERRUPTED}, (arguments, ran)
-    assert "error: unexpected " not in ran.stderr, (arguments, ran.stderr)
-    assert "Traceback" not in ran.stderr, (arguments, ran.stderr)
-    if ran.code:
-        assert ran.stderr, (arguments, "failed without a word")
-    for stream in (ran.stdout, ran.stderr):
-        assert not {"\x1b", "\x9b", "\x07", "\u202e"} & set(stream), (arguments, stream)
+COMMANDS = [*_commands(), ["erase", "--everything"], ["db", "restore", "--yes"]]
 
 
 @pytest.fixture
@@ -134,9 +61,11 @@ def program(
         "JARVIS_EMBEDDING_PROVIDER": "ollama",
         "JARVIS_EMBEDDING_HOST": "http://127.0.0.1:9",
         "JARVIS_MEMORY_EXTRACT": "false",
+        "EDITOR": "true",
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(worker, "spawn", lambda _app: None)
+    monkeypatch.setattr(worker.run, "__kwdefaults__", {"linger": 0.0})
     monkeypatch.chdir(tmp_path)
     for number in range(3):
         assert run(["memory", "add", f"Hostile fact {number} \x1b[31m [/] :smile:"]).code == 0
@@ -144,25 +73,30 @@ def program(
     assert run(["memory", "list"]).code == 0, "the program no longer works"
 
 
-PIECES = ['{"facts":[', "]}", '"a"', ",", "```json\n", "<think>", "</think>", "1. ", "- ", "\n"]
-PIECES += ["\\u65", "\ud800", "[[", "{", "}", '"', "[", "]", "null", "7"]
-"""What replies of small models are made of."""
+@pytest.fixture
+def talking(program: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedOllama]:
+    """The same with a chat model that answers what it is told to."""
+    with scripted_ollama() as server:
+        monkeypatch.setenv("JARVIS_CHAT_HOST", f"http://{server.host}")
+        monkeypatch.setenv("JARVIS_CHAT_MODEL", "scripted")
+        yield server
 
-_json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-_KEYS = "input prompt messages options format tools stream truncate name".split()
-_body = st.one_of(
-    _json,
-    # A model that cannot chat: no request makes it think for long.
-    st.fixed_dictionaries(
-        {"model": st.sampled_from(["all-minilm", "nope", "", "../x", "all-minilm:latest"])},
-        optional=dict.fromkeys(_KEYS, _json),
-    ),
+
+_CALLS = "remember recall forget list_memories search_documents ingest_document nothing".split()
+_HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "fuzz", "version": "1"},
+}
+_request = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0"), "id": st.integers(2, 9)},
+    optional={
+        "method": st.sampled_from(["tools/call", "tools/list", "ping", "resources/read", "x/y"]),
+        "params": st.one_of(
+            anything,
+            st.fixed_dictionaries({"name": st.sampled_from(_CALLS), "arguments": anything}),
+        ),
+    },
 )
 
 
@@ -175,12 +109,69 @@ class TestFuzz:
         self, program: Path, command: list[str], rest: list[str], stdin: bytes
     ) -> None:
         arguments = [*command, *rest]
+        if command[:1] == ["erase"]:  # what it does when told so is tested elsewhere
+            arguments = [word for word in arguments if word not in {"--yes", "-y"}]
         well_behaved(run(arguments, stdin), arguments)
 
     @fuzzed
     @given(stdin=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
     def test_stdin(self, program: Path, stdin: bytes) -> None:
         well_behaved(run(["memory", "add", "-", "--yes"], stdin), stdin)
+
+    @costly
+    @given(stdin=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
+    @example(b"one\rtwo\n\xff\x00\n\n \nlast")
+    def test_a_chat_answers_every_line(self, talking: ScriptedOllama, stdin: bytes) -> None:
+        lines = [line.decode("utf-8", "replace").strip() for line in stdin.split(b"\n")]
+        said = [line for line in lines if clean(line).strip()]
+        ran = run(["chat", "--private", "--no-tools"], stdin)
+        well_behaved(ran, stdin)
+        if ran.code == ExitCode.OK:
+            assert ran.stdout.splitlines() == ["fine"] * len(said)
+        else:  # a line of invisible characters only is no message, and that is said
+            assert any(line and not clean(line).strip() for line in lines), ran.stderr
+
+    @costly
+    @given(
+        texts=st.lists(st.one_of(words, st.binary(max_size=40)), max_size=5),
+        ending=st.sampled_from(["last", "cut", "nothing", "error", "nonsense"]),
+        json=st.booleans(),
+    )
+    def test_whatever_the_model_sends(
+        self,
+        talking: ScriptedOllama,
+        texts: list[str | bytes],
+        ending: str,
+        json: bool,
+    ) -> None:
+        ends: dict[str, list[Any]] = {
+            "last": [last()],
+            "cut": [CUT],
+            "nothing": [],
+            "error": [b'{"error": "\\u001b[31m broken"}\n'],
+            "nonsense": [b'{"message": [], "done": 7}\n', b"[]\n", last()],
+        }
+        sent = [text if isinstance(text, bytes) else piece(text) for text in texts]
+        talking.chats = [[*sent, *ends[ending]]]
+        arguments = ["ask", "--no-tools", *(["--json"] if json else []), "What is new?"]
+        ran = run(arguments)
+        well_behaved(ran, (texts, ending))
+        # The question is kept, whatever came of it.
+        assert "What is new?" in run(["session", "search", "What is new"]).stdout
+
+    @costly
+    @given(
+        messages=st.lists(st.one_of(_request, anything), max_size=4),
+        noise=st.binary(max_size=60),
+    )
+    def test_an_mcp_client(self, program: Path, messages: list[Any], noise: bytes) -> None:
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _HELLO}
+        lines = [json.dumps(message).encode() for message in (hello, *messages)]
+        ran = run(["mcp"], b"\n".join([*lines[:1], noise, *lines[1:], b""]))
+        assert ran.code == ExitCode.OK, ran
+        answers = [json.loads(line) for line in ran.stdout.splitlines()]
+        assert any(answer.get("id") == 1 and "result" in answer for answer in answers)
+        assert all(answer["jsonrpc"] == "2.0" for answer in answers)
 
     @fuzzed
     @given(data=st.data())
@@ -191,7 +182,7 @@ class TestFuzz:
         index = data.draw(st.integers(0, len(lines) - 1))
         record: dict[str, Any] = json.loads(lines[index])
         key = data.draw(st.sampled_from([*sorted(record), "unknown"]))
-        record[key] = data.draw(_json)
+        record[key] = data.draw(anything)
         lines[index] = json.dumps(record)
         source = program / "import.ndjson"
         source.write_text("\n".join(lines) + data.draw(st.sampled_from(["", "\n", "\n{", "\n[]"])))
@@ -208,82 +199,33 @@ class TestFuzz:
         source.write_bytes(content)
         well_behaved(run(["import", str(source)]), content)
 
-    @cheap
-    @given(reply=st.one_of(st.text(max_size=200), st.lists(st.sampled_from(PIECES)).map("".join)))
-    def test_replies_of_an_extraction(self, reply: str) -> None:
-        try:
-            facts = parse_reply(reply)
-        except UnreadableReply:
-            return
-        assert all(fact.strip() for fact in facts)
+    @costly
+    @given(content=st.binary(max_size=200))
+    def test_a_restore_of_anything_changes_nothing(self, program: Path, content: bytes) -> None:
+        source = program / "b.zip"
+        source.write_bytes(content)
+        before = run(["memory", "list", "--json"]).stdout
+        for more in (["--yes"], ["--rehearse"]):
+            ran = run(["db", "restore", str(source), *more])
+            well_behaved(ran, content)
+            assert ran.code == ExitCode.FAILED
+        assert run(["memory", "list", "--json"]).stdout == before
 
-    @cheap
-    @given(url=st.one_of(st.text(max_size=80), st.text(max_size=80).map("postgresql://".__add__)))
-    def test_database_addresses(self, url: str) -> None:
-        try:
-            info = external_conninfo(DatabaseSettings(url=url or "x", host="h"))
-        except ConfigError as error:
-            assert "\n" not in error.message
-            return
-        assert isinstance(info["port"], int)
-
-    @cheap
-    @given(password=st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1))
-    def test_any_password_survives_the_address(self, password: str) -> None:
-        from urllib.parse import quote
-
-        url = f"postgresql://me:{quote(password, safe='')}@db.example:6000/mine"
-        info = external_conninfo(DatabaseSettings(url=url))
-        assert (info["user"], info["password"]) == ("me", password)
-        assert (info["host"], info["port"], info["dbname"]) == ("db.example", 6000, "mine")
-
-    @fuzzed
+    @costly
     @given(data=st.data())
-    def test_backup_files(
-        self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    def test_a_restore_of_a_damaged_backup_changes_nothing(
+        self, program: Path, data: st.DataObject
     ) -> None:
-        path = tmp_path_factory.mktemp("fuzz") / "b.zip"
-        manifest = data.draw(
-            st.one_of(_json, st.just({"format": 1, "tables": [{"name": "users"}]}))
-        )
-        with zipfile.ZipFile(path, "w") as pack:
-            pack.writestr("manifest.json", json.dumps(manifest))
-        content = bytearray(path.read_bytes())
-        if data.draw(st.booleans()):
-            content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
-        path.write_bytes(content)
-        with pytest.raises(JarvisError):
-            backup.verify(path)
-
-    @fuzzed
-    @given(
-        path=st.sampled_from(["show", "embed", "chat", "generate", "nothing"]),
-        body=st.deferred(lambda: _body),
-    )
-    def test_the_engine_api(self, engine: Path, path: str, body: Any) -> None:
-        status, text = _post(engine, f"/api/{path}", json.dumps(body).encode())
-        assert status < 500, (path, body, text)
-        if status >= 400 and path != "nothing":  # as with Ollama, no route is said in plain text
-            assert "error" in json.loads(text), (path, body, text)
-        assert _post(engine, "/api/version", b"", "GET")[0] == 200
-
-    @fuzzed
-    @given(content=st.binary(max_size=400))
-    def test_the_engine_with_no_http_at_all(self, engine: Path, content: bytes) -> None:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(10)
-            connection.connect(str(engine))
-            connection.sendall(content)
-            connection.shutdown(socket.SHUT_WR)
-            with contextlib.suppress(OSError):
-                while connection.recv(65536):
-                    pass
-        assert _post(engine, "/api/version", b"", "GET")[0] == 200
-
-
-def _post(path: Path, target: str, body: bytes, method: str = "POST") -> tuple[int, str]:
-    import httpx
-
-    with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), timeout=60) as client:
-        answer = client.request(method, f"http://engine{target}", content=body)
-        return answer.status_code, answer.text
+        good = program / "good.zip"
+        if not good.exists():
+            assert run(["db", "backup", str(good)]).code == ExitCode.OK
+        content = bytearray(good.read_bytes())
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] ^= data.draw(st.integers(1, 255))
+        bad = program / "bad.zip"
+        bad.write_bytes(content[: data.draw(st.sampled_from([len(content), at, at + 1]))])
+        before = run(["memory", "list", "--json"]).stdout
+        ran = run(["db", "restore", str(bad), "--yes"])
+        well_behaved(ran, at)
+        # Whole, or nothing: a byte that no checksum covers (a date) may be another.
+        assert run(["memory", "list", "--json"]).stdout == before
