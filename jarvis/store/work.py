@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import LiteralString
 
 from jarvis.store.database import Connection, Database
 
@@ -19,14 +20,16 @@ class WorkerLocks:
 
     def __init__(self, connection: Connection, *, pooled: bool) -> None:
         self._connection = connection
-        self._function = "pg_try_advisory_xact_lock" if pooled else "pg_try_advisory_lock"
+        self._try: LiteralString = (
+            "SELECT pg_try_advisory_xact_lock(%s)" if pooled else "SELECT pg_try_advisory_lock(%s)"
+        )
         self._taken: set[int] = set()
 
     def take(self, user_id: int) -> bool:
         """Whether this worker does that user's work, from now until its end."""
         if user_id not in self._taken:
             key = _WORKER_LOCK | (user_id & 0xFFFF_FFFF)
-            row = self._connection.execute(f"SELECT {self._function}(%s)", (key,)).fetchone()
+            row = self._connection.execute(self._try, (key,)).fetchone()
             if not (row and row[0]):
                 return False
             self._taken.add(user_id)
