@@ -46,6 +46,8 @@ def write_many_terms(
         texts: id of the row to its text.
         language: the stemmer's language; None: the one of the user's other rows.
     """
+    if kind == "turn":
+        message_keys.lock(tx, user_id)
     language = store.language(tx, user_id) if language is None else language
     count = terms.count_passage if kind == "chunk" else terms.count
     counts = {owner: count(user_id, text, language) for owner, text in texts.items()}
@@ -80,6 +82,7 @@ def renew_keys(tx: Connection, user_id: int, limit: int) -> int:
     Returns:
         how many such messages, at most ``limit``, are done.
     """
+    message_keys.lock(tx, user_id)
     stale = message_keys.stale_messages(tx, user_id, limit)
     if stale:
         _rebuild_keys(tx, user_id, message_keys.messages_around(tx, user_id, stale))
@@ -97,6 +100,8 @@ def write_vectors(
     """
     if not vectors:
         return []
+    if kind == "turn":
+        message_keys.lock(tx, user_id)
     model = store.model(tx, model_id)
     if model is None:
         raise ModelUnavailable(f"there is no embedding model with the number {model_id}")
@@ -150,6 +155,7 @@ def remove(tx: Connection, kind: Kind, user_id: int, ids: Iterable[int]) -> None
     ids = list(ids)
     around: list[int] = []
     if kind == "turn":
+        message_keys.lock(tx, user_id)
         around = [i for i in message_keys.messages_around(tx, user_id, ids) if i not in set(ids)]
     store.remove_vectors(tx, kind, user_id, ids)
     store.remove_terms(tx, kind, user_id, ids)

@@ -13,6 +13,17 @@ from typing import Any
 from jarvis.store.database import Connection
 from jarvis.store.vectors import parse_sparse, sparse_text
 
+_LOCK = 0x6B657973  # "keys"
+
+
+def lock(tx: Connection, user_id: int) -> None:
+    """Lets one transaction at a time change a user's keys with neighbours; held until it ends.
+
+    A key is read from several messages and then written: without this, one that is made while a
+    message is barred would bring its words back. Take it before any message is locked.
+    """
+    tx.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK, user_id % 2**31))
+
 
 def put_windows(
     connection: Connection,

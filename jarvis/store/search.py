@@ -178,11 +178,10 @@ def few_rows(connection: Connection, kind: Kind, user_id: int, filters: Filters,
         compose(
             kind,
             "SELECT count(*) FROM (SELECT FROM {owners} o WHERE o.user_id = %(user)s"
-            " AND {filter} LIMIT {most}) AS first_rows",
+            " AND {filter} LIMIT %(most)s) AS first_rows",
             filter=sql.SQL(where(kind, filters)),
-            most=sql.Literal(most + 1),
         ),
-        parameters(filters) | {"user": user_id},
+        parameters(filters) | {"user": user_id, "most": most + 1},
     ).fetchone()
     return row is not None and row[0] <= most
 

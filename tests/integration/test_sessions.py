@@ -155,10 +155,13 @@ def test_leaving_a_chat_ends_its_session_unless_another_has_it_open(
 
 
 def test_leaving_starts_no_database(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    chat = Chat(app)
-    chat.enter(talk(app, ("a", "b")))
-    nowhere = DatabaseSettings(host="127.0.0.1", port=1)
-    down = Database(nowhere, app.paths)
-    monkeypatch.setattr(down, "_prepare", lambda: pytest.fail("it was made ready"))
+    chat, session, up = Chat(app), talk(app, ("a", "b")), app.database
+    chat.enter(session)
+    down = Database(DatabaseSettings(host="127.0.0.1", port=1), app.paths)
+    started: list[str] = []
+    monkeypatch.setattr(down, "_prepare", lambda: started.append("server"))
     app.__dict__["database"] = down
     chat.finish()
+    assert started == []
+    app.__dict__["database"] = up
+    assert app.sessions.get(session).closed_at is None  # it is over by itself once it lies idle

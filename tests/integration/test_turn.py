@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -108,6 +109,31 @@ def test_a_message_is_found_by_its_own_words_at_once_and_by_its_neighbours_from_
         everything = sessions.messages(tx, app.user.id, session or 0)
         index.write_many_terms(tx, "turn", app.user.id, {m.id: m.content for m in everything})
     assert keys() == made
+
+
+def test_a_message_that_is_barred_meanwhile_stays_out_of_its_neighbours_keys(app: App) -> None:
+    session = run(app, "the canoe leaks")[0].session_id
+    run(app, "so we bought tar", session)
+    first = stored(app, session)[0].id
+    barring = app.database.connect()
+    renewed = threading.Event()
+
+    def renew() -> None:
+        indexing.turn_keys_job().run_once(app, lambda: False)
+        renewed.set()
+
+    with barring.transaction():
+        index.remove(barring, "turn", app.user.id, [first])
+        worker_thread = threading.Thread(target=renew)
+        worker_thread.start()
+        # It may read what is not committed away yet; then it must not write that afterwards.
+        assert not renewed.wait(1.0)
+    worker_thread.join()
+    barring.close()
+    hits = app.retriever.turns(
+        app.user.id, Query("canoe", None, datetime.now().astimezone()), None, limit=10, gate=False
+    ).hits
+    assert hits == ()
 
 
 def test_a_stream_split_anywhere_is_whole(app: App, server: ScriptedOllama) -> None:

@@ -228,6 +228,9 @@ def test_no_input_escapes_as_another_error() -> None:
     for _ in range(3000):
         expression = "".join(random.choices(pieces, k=random.randint(1, 9)))
         try:
-            calculate(expression)
-        except ToolError:
-            continue
+            result = calculate(expression)
+        except ToolError as error:
+            assert error.message
+            assert "\n" not in error.message
+        else:
+            assert result

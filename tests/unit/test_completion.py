@@ -186,6 +186,6 @@ def test_deleting_purges_it(paths: Paths) -> None:
 
 def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
-    completions.update(
-        Paths.from_environment({"JARVIS_HOME": str(tmp_path / "home")}), "session", [("1", "x")]
-    )
+    paths = Paths.from_environment({"JARVIS_HOME": str(tmp_path / "home")})
+    completions.update(paths, "session", [("1", "x")])
+    assert completions.values(paths, "session") == []

@@ -101,6 +101,7 @@ def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     log.set_up(tmp_path / "file" / "logs")
     log.get("a").error("nobody reads this")
+    assert (tmp_path / "file").read_text() == ""
 
 
 def test_rotation_keeps_every_line_of_many_writers(

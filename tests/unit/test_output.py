@@ -52,6 +52,7 @@ def test_a_closed_stream_takes_anything(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "stdout", None)
     output.emit_text("nobody reads this")
     output.emit_records([{"a": 1}], json=True)
+    assert not output.stdout().terminal
 
 
 class Colour(StrEnum):

@@ -18,7 +18,7 @@ from jarvis.services.extraction import bounded, prompt, reading
 from jarvis.services.extraction.parse import UnreadableReply, parse_reply
 from jarvis.services.extraction.reading import Fact
 from jarvis.store import extraction as unread
-from jarvis.store import memories, tombstones
+from jarvis.store import memories, message_keys, tombstones
 from jarvis.store.extraction import Unread
 from jarvis.store.memories import NewMemory
 from jarvis.types import Memory, MemorySource, MemoryState, WorkState
@@ -173,7 +173,10 @@ def store_reading(
     hold = app.config.memory.hold_secrets
     user_id = app.user.id
     stored: list[Memory] = []
+    barred = (result.secret and hold) or any(fact.held_reason for fact in result.facts)
     with app.database.transaction() as tx:
+        if barred:
+            message_keys.lock(tx, user_id)
         if not unread.take(tx, user_id, message.id):
             return []
         for fact in result.facts:
@@ -182,8 +185,7 @@ def store_reading(
             entry = _store_fact(tx, user_id, message, fact, hold=hold)
             if entry is not None:
                 stored.append(entry)
-        held = any(fact.held_reason for fact in result.facts)
-        if (result.secret and hold) or held:
+        if barred:
             _bar(tx, user_id, message.id)
         elif final:
             unread.settle(tx, user_id, message.id, WorkState.DONE)
