@@ -198,39 +198,15 @@ def show(
 
 
 @app.command()
+@search_options.command(limit=5)
 def search(
     context: typer.Context,
-    query: search_options.QueryWords,
-    limit: search_options.Limit = 5,
-    type_: search_options.Types = None,
-    category: search_options.Category = None,
-    min_importance: search_options.MinImportance = None,
-    min_confidence: search_options.MinConfidence = None,
-    since: search_options.Since = "",
-    until: search_options.Until = "",
-    min_similarity: search_options.MinSimilarity = None,
+    asked: search_options.Asked,
     document: Annotated[str, typer.Option("--document", help="Only in this one.")] = "",
-    explain: search_options.Explain = False,
-    json: search_options.Json = False,
 ) -> None:
     """Finds passages by meaning and by words."""
-    more = {"document_id": _documents(context).get(document).id} if document else None
-    search_options.run(
-        context,
-        query,
-        ("chunks",),
-        limit=limit,
-        type_=type_,
-        category=category,
-        min_importance=min_importance,
-        min_confidence=min_confidence,
-        since=since,
-        until=until,
-        min_similarity=min_similarity,
-        explain=explain,
-        json=json,
-        more=more,
-    )
+    more = {"document_id": _documents(context).get(document).id} if document else {}
+    asked.run(context, ("chunks",), **more)
 
 
 @app.command()

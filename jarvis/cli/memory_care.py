@@ -193,38 +193,14 @@ def extract(
 
 
 @app.command()
+@search_options.command(limit=5)
 def search(
     context: typer.Context,
-    query: search_options.QueryWords,
-    limit: search_options.Limit = 5,
-    type_: search_options.Types = None,
-    category: search_options.Category = None,
-    min_importance: search_options.MinImportance = None,
-    min_confidence: search_options.MinConfidence = None,
-    since: search_options.Since = "",
-    until: search_options.Until = "",
-    min_similarity: search_options.MinSimilarity = None,
+    asked: search_options.Asked,
     at: Annotated[str, typer.Option("--at", help="What held at that time.")] = "",
-    explain: search_options.Explain = False,
-    json: search_options.Json = False,
 ) -> None:
     """Find memories by meaning and by words."""
-    search_options.run(
-        context,
-        query,
-        ("memories",),
-        limit=limit,
-        type_=type_,
-        category=category,
-        min_importance=min_importance,
-        min_confidence=min_confidence,
-        since=since,
-        until=until,
-        min_similarity=min_similarity,
-        explain=explain,
-        json=json,
-        more={"at": moment(at)},
-    )
+    asked.run(context, ("memories",), at=moment(at))
 
 
 @app.command("export")

@@ -7,8 +7,11 @@ memories are searched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, cast
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
@@ -74,53 +77,90 @@ COLUMNS: dict[str, tuple[output.Column, ...]] = {
 }
 
 
-def run(
-    context: typer.Context,
-    query: Sequence[str],
-    kinds: Sequence[Kind],
-    *,
-    limit: int,
-    type_: Sequence[str] | None = None,
-    category: str | None = None,
-    min_importance: float | None = None,
-    min_confidence: float | None = None,
-    since: str = "",
-    until: str = "",
-    min_similarity: float | None = None,
-    explain: bool = False,
-    json: bool = False,
-    more: Mapping[str, Any] | None = None,
-) -> None:
-    """Searches and prints: hits on stdout, everything for a person only on stderr.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked of a search command: its words and the options that all of them take."""
+
+    query: QueryWords
+    limit: Limit
+    type_: Types = None
+    category: Category = None
+    min_importance: MinImportance = None
+    min_confidence: MinConfidence = None
+    since: Since = ""
+    until: Until = ""
+    min_similarity: MinSimilarity = None
+    explain: Explain = False
+    json: Json = False
+
+    def run(self, context: typer.Context, kinds: Sequence[Kind], **more: Any) -> None:
+        """Searches and prints: hits on stdout, everything for a person only on stderr.
+
+        Args:
+            context: of the command.
+            kinds: what is searched.
+            more: fields of ``Filters`` that one command alone has an option for.
+        """
+        from jarvis.services import search
+
+        filters = search.make_filters(
+            types=self.type_ or (),
+            category=self.category,
+            min_importance=self.min_importance,
+            min_confidence=self.min_confidence,
+            since=search.moment(self.since),
+            until=search.moment(self.until),
+        )
+        found = search.search(
+            state_of(context).app,
+            " ".join(self.query),
+            kinds=kinds,
+            filters=replace(filters, **more),
+            limit=self.limit,
+            min_similarity=self.min_similarity,
+            explain=self.explain,
+        )
+        show(found, kinds, explain=self.explain, json=self.json)
+
+
+def command(limit: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command the words and options of ``Asked``, before those of its own.
+
+    The body takes the context, an ``Asked``, and its own options by name.
 
     Args:
-        context: of the command.
-        query: the words of the question.
-        kinds: what is searched.
-        more: fields of ``Filters`` that one command alone has an option for.
+        limit: hits where no ``-k`` says otherwise.
     """
-    from dataclasses import replace
 
-    from jarvis.services import search
+    def decorate(body: Callable[..., None]) -> Callable[..., None]:
+        context, _, *own = inspect.signature(body, eval_str=True).parameters.values()
+        hints = get_type_hints(Asked, include_extras=True)
+        defaults = {
+            each.name: each.default for each in fields(Asked) if each.default is not MISSING
+        }
+        defaults["limit"] = limit
+        shared = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=defaults.get(name, inspect.Parameter.empty),
+                annotation=hint,
+            )
+            for name, hint in hints.items()
+        ]
 
-    filters = search.make_filters(
-        types=type_ or (),
-        category=category,
-        min_importance=min_importance,
-        min_confidence=min_confidence,
-        since=search.moment(since),
-        until=search.moment(until),
-    )
-    found = search.search(
-        state_of(context).app,
-        " ".join(query),
-        kinds=kinds,
-        filters=replace(filters, **(more or {})),
-        limit=limit,
-        min_similarity=min_similarity,
-        explain=explain,
-    )
-    show(found, kinds, explain=explain, json=json)
+        @functools.wraps(body)
+        def run(context: typer.Context, **given: Any) -> None:
+            asked = Asked(**{name: given.pop(name) for name in hints})
+            body(context, asked, **given)
+
+        parameters = [context, *shared, *own]
+        # Typer reads both.
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorate
 
 
 def show(found: Found, kinds: Sequence[Kind], *, explain: bool, json: bool) -> None:

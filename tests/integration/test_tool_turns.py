@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from jarvis.config import Config, DatabaseSettings
 from jarvis.paths import Paths
-from jarvis.services import memory, worker
+from jarvis.services import memory
 from jarvis.services.app import App
 from jarvis.services.turns import (
     Delta,
@@ -28,38 +27,22 @@ from jarvis.services.turns import (
 from jarvis.store import sessions, summaries
 from jarvis.tools.policy import Question, Reply
 from jarvis.types import Message, MessageStatus, Role
-from tests.scripted_ollama import ScriptedOllama, last, piece, scripted_ollama
+from tests.scripted_ollama import ScriptedOllama, last, piece
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedOllama]:
-    with scripted_ollama() as made:
-        made.capabilities = ["completion", "tools", "thinking"]
-        yield made
+def server(model_server: ScriptedOllama) -> ScriptedOllama:
+    model_server.capabilities = ["completion", "tools", "thinking"]
+    return model_server
 
 
 @pytest.fixture
-def app(
-    settings: DatabaseSettings,
-    paths: Paths,
-    server: ScriptedOllama,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[App]:
-    monkeypatch.setattr(worker, "wake", lambda _: None)
-    base = Config()
-    config = replace(
-        base,
-        user="tester",
-        database=settings,
-        chat=replace(base.chat, provider="ollama", host=server.host, model="scripted"),
-    )
-    made = App(config, paths)
+def app(server: ScriptedOllama, paths: Paths, scripted_app: Callable[[], App]) -> App:
     # A machine that was found to be fast: every tool may be offered.
     paths.state.mkdir(parents=True, mode=0o700)
     figures = {"scripted": {"read_tokens_per_s": 5000}}
     (paths.state / "tokens.json").write_text(json.dumps(figures))
-    yield made
-    made.close()
+    return scripted_app()
 
 
 def call(name: str, **arguments: Any) -> bytes:

@@ -5,50 +5,30 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import datetime
 
 import pytest
 
-from jarvis.config import Config, DatabaseSettings
 from jarvis.errors import ModelUnavailable, NotFound, ProviderUnavailable, UsageError
-from jarvis.paths import Paths
 from jarvis.retrieval import Query, index
-from jarvis.services import context, indexing, worker
+from jarvis.services import context, indexing
 from jarvis.services.app import App
 from jarvis.services.prompt import INTERRUPTED
 from jarvis.services.turns import Delta, Finished, TurnEvent, TurnRequest, TurnResult, Warning_
 from jarvis.store import sessions
 from jarvis.types import Message, MessageStatus, Role
-from tests.scripted_ollama import CUT, ScriptedOllama, last, piece, scripted_ollama
+from tests.scripted_ollama import CUT, ScriptedOllama, last, piece
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedOllama]:
-    with scripted_ollama() as made:
-        yield made
+def server(model_server: ScriptedOllama) -> ScriptedOllama:
+    return model_server
 
 
 @pytest.fixture
-def app(
-    settings: DatabaseSettings,
-    paths: Paths,
-    server: ScriptedOllama,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[App]:
-    """The services over the scripted server; no worker runs beside the test."""
-    monkeypatch.setattr(worker, "wake", lambda _: None)
-    base = Config()
-    config = replace(
-        base,
-        user="tester",
-        database=settings,
-        chat=replace(base.chat, provider="ollama", host=server.host, model="scripted"),
-    )
-    made = App(config, paths)
-    yield made
-    made.close()
+def app(scripted_app: Callable[[], App]) -> App:
+    return scripted_app()
 
 
 def run(app: App, text: str, session: int | None = None) -> tuple[TurnResult, list[TurnEvent]]:

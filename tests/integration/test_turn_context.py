@@ -3,52 +3,43 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
-from jarvis.config import Config, DatabaseSettings
-from jarvis.paths import Paths
-from jarvis.services import memory, summary, worker
+from jarvis.config import Config
+from jarvis.services import memory, summary
 from jarvis.services.app import App
 from jarvis.services.turns import Finished, TurnRequest, TurnResult
 from jarvis.store import sessions
 from jarvis.types import Role
-from tests.scripted_ollama import ScriptedOllama, scripted_ollama
+from tests.integration.conftest import Adjust
+from tests.scripted_ollama import ScriptedOllama
 
 PIRATE = "You are a pirate."
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedOllama]:
-    with scripted_ollama() as made:
-        yield made
+def server(model_server: ScriptedOllama) -> ScriptedOllama:
+    return model_server
+
+
+def with_a_pirate(config: Config) -> Config:
+    """And little patience."""
+    return replace(
+        config,
+        chat=replace(config.chat, personas={"pirate": PIRATE}),
+        retrieval=replace(config.retrieval, timeout=0.4),
+    )
 
 
 @pytest.fixture
-def app(
-    settings: DatabaseSettings,
-    paths: Paths,
-    server: ScriptedOllama,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[App]:
-    """The services over the scripted server, with a pirate, and little patience."""
-    monkeypatch.setattr(worker, "wake", lambda _: None)
-    base = Config()
-    chat = replace(base.chat, provider="ollama", host=server.host, model="scripted")
-    config = replace(
-        base,
-        user="tester",
-        database=settings,
-        chat=replace(chat, personas={"pirate": PIRATE}),
-        retrieval=replace(base.retrieval, timeout=0.4),
-    )
-    made = App(config, paths)
+def app(scripted_app: Callable[[Adjust], App]) -> App:
+    made = scripted_app(with_a_pirate)
     memory.add(made, [memory.describe("My parrot is called Flint")])
-    yield made
-    made.close()
+    return made
 
 
 def run(app: App, text: str, session: int | None = None, **options: str) -> TurnResult:
