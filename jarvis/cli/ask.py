@@ -127,14 +127,14 @@ def run_parts(state: State, request: TurnRequest, *, live: bool) -> TurnResult:
 def run_turn(state: State, request: TurnRequest, *, live: bool) -> TurnResult:
     """Runs one turn; with ``live`` the answer is printed as it comes.
 
-    Stage, thoughts and warnings go to stderr.
+    Stage, thoughts and warnings go to stderr. What would act on a terminal is taken out of a
+    piped answer too: a pipe often ends at one (`| cat`, `| tee`, `| head`). ``--json`` is exact.
     """
     from jarvis.security.terminal import TerminalFilter
     from jarvis.services import turns
 
     out, err = output.stdout(), output.stderr()
-    safe = TerminalFilter() if out.terminal else None
-    thought = TerminalFilter()
+    answered, thought = TerminalFilter(), TerminalFilter()
     thinks = request.think or state.config.chat.think
     result: TurnResult | None = None
     with contextlib.ExitStack() as waiting:
@@ -145,10 +145,10 @@ def run_turn(state: State, request: TurnRequest, *, live: bool) -> TurnResult:
                     progress.update(_STAGES.get(name, name))
                 case turns.Delta(text) if live:
                     waiting.close()  # no spinner in the line that the answer is written to
-                    out.write(safe.feed(text) if safe else text)
+                    out.write(answered.feed(text))
                 case turns.Thinking(text) if thinks:
                     waiting.close()
-                    err.write(err.style(thought.feed(text) if err.terminal else text, "dim"))
+                    err.write(err.style(thought.feed(text), "dim"))
                 case turns.Warning_(text):
                     output.warn(text)
                 case turns.ToolStarted(name, arguments):
@@ -161,9 +161,7 @@ def run_turn(state: State, request: TurnRequest, *, live: bool) -> TurnResult:
                     pass
     assert result is not None  # noqa: S101 -- the last event of a turn that did not raise
     if live:
-        if safe:
-            out.write(safe.flush())
-        out.write("\n")
+        out.write(answered.flush() + "\n")
     return result
 
 

@@ -14,7 +14,6 @@ import dataclasses
 import json as json_module
 import math
 import os
-import re
 import shutil
 import sys
 import time
@@ -27,9 +26,8 @@ from pathlib import PurePath
 from typing import Any, NoReturn, TextIO
 
 from jarvis.errors import ExitCode, JarvisError, UsageError
-from jarvis.security.terminal import escape_controls, sanitise
+from jarvis.security.terminal import escape_controls, escape_json, sanitise
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _STYLES = {
     "bold": "1",
     "dim": "2",
@@ -166,10 +164,8 @@ def jsonable(value: Any) -> Any:
 
 
 def to_json(value: Any, *, ascii_only: bool = False) -> str:
-    """One line of JSON with the exact text."""
-    line = json_module.dumps(jsonable(value), ensure_ascii=ascii_only)
-    # A lone surrogate (a file name in another encoding) has no UTF-8; its JSON escape has.
-    return _SURROGATES.sub(lambda match: f"\\u{ord(match.group()):04x}", line)
+    """One line of JSON with the exact text; nothing in it acts on a terminal."""
+    return escape_json(json_module.dumps(jsonable(value), ensure_ascii=ascii_only))
 
 
 @dataclass(frozen=True, slots=True)

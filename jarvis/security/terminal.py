@@ -7,7 +7,8 @@ shown. Two ways, for two places:
     keeps text as text over several lines and takes out what would *act* on the terminal. It
     works on a stream: a sequence split over any number of pieces is still recognised.
 ``escape_controls``
-    makes one line of a text and shows what would act, instead of hiding it.
+    makes one line of a text and shows what would act, instead of hiding it
+    (``escape_json`` does the same for a line of JSON, in JSON's own escapes).
 
 What acts: the C0 and C1 controls, the escape sequences they begin (CSI, OSC, DCS, APC, PM, SOS
 and the short ones; ECMA-48, 5.2–5.6), bidirectional controls (the "Trojan Source" attack,
@@ -184,6 +185,20 @@ def escape_controls(text: str) -> str:
     stays as it is: the line is for reading, the exact text is in the JSON output.
     """
     return _ACTING_IN_A_LINE.sub(_escaped, text)
+
+
+def escape_json(line: str) -> str:
+    r"""Returns ``line``, a JSON text without line ends, with what acts as JSON escapes.
+
+    It stands for the same value: these characters occur only in strings. A lone surrogate (a
+    file name in another encoding) has no UTF-8, but its escape has.
+    """
+    return _ACTING_IN_A_LINE.sub(_json_escaped, line)
+
+
+def _json_escaped(match: re.Match[str]) -> str:
+    units = match.group().encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -137,6 +137,8 @@ class TestFuzz:
         ending=st.sampled_from(["last", "cut", "nothing", "error", "nonsense"]),
         json=st.booleans(),
     )
+    @example(texts=["\x1b]52;c;aG", "k=\x07\u202e"], ending="last", json=False)
+    @example(texts=["\x1b]52;c;aGk=\x07\x9b\u202e"], ending="last", json=True)
     def test_whatever_the_model_sends(
         self,
         talking: ScriptedOllama,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -9,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jarvis.security.terminal import MAX_SEQUENCE, TerminalFilter, escape_controls, sanitise
+from jarvis.security.terminal import (
+    MAX_SEQUENCE,
+    TerminalFilter,
+    escape_controls,
+    escape_json,
+    sanitise,
+)
 
 ACTING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
@@ -103,3 +110,12 @@ def test_an_escaped_text_is_one_line_that_acts_on_nothing(text: str) -> None:
 )
 def test_escapes(text: str, line: str) -> None:
     assert escape_controls(text) == line
+
+
+@given(st.text(st.characters(exclude_categories=[])), st.booleans())
+def test_a_line_of_json_keeps_its_value_and_acts_on_nothing(text: str, ascii_only: bool) -> None:
+    line = escape_json(json.dumps([text], ensure_ascii=ascii_only))
+    assert json.loads(line) == json.loads(json.dumps([text]))
+    assert len(line.splitlines()) == 1
+    assert not ACTING.search(line)
+    line.encode()  # a lone surrogate would raise
