@@ -11,8 +11,8 @@ from typing import Any
 
 from jarvis.engine import capabilities, messages, options, show
 from jarvis.engine.generation import Generation, Part, now
-from jarvis.engine.http import HTTPError, Request
 from jarvis.engine.pool import Loaded
+from jarvis.engine.request import HTTPError, Request
 from jarvis.engine.store import InstalledModel
 from jarvis.engine.toolcalls import Call
 

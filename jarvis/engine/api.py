@@ -25,7 +25,9 @@ from jarvis.engine import (
 )
 from jarvis.engine.answers import Asked
 from jarvis.engine.download import Stopped
-from jarvis.engine.http import (
+from jarvis.engine.llama import Cancelled, RunnerFailed
+from jarvis.engine.pool import Loaded, Pool
+from jarvis.engine.request import (
     HTTPError,
     Request,
     Response,
@@ -33,8 +35,6 @@ from jarvis.engine.http import (
     json_response,
     text_response,
 )
-from jarvis.engine.llama import Cancelled, RunnerFailed
-from jarvis.engine.pool import Loaded, Pool
 from jarvis.engine.schedule import Schedule
 from jarvis.engine.store import InstalledModel
 from jarvis.errors import JarvisError, ModelUnavailable, UsageError

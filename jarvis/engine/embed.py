@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jarvis.engine import llama, options
-from jarvis.engine.http import HTTPError, Request
 from jarvis.engine.messages import clean
 from jarvis.engine.pool import Loaded
+from jarvis.engine.request import HTTPError, Request
 
 GROUP = 64
 """Texts handed to llama.cpp at once; a client that has gone is noticed between groups."""

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jarvis.engine import llama, messages, options
-from jarvis.engine.http import HTTPError, Request
 from jarvis.engine.llama import Cancelled, RunnerFailed
 from jarvis.engine.messages import Messages
 from jarvis.engine.pool import Loaded
+from jarvis.engine.request import HTTPError, Request
 from jarvis.engine.toolcalls import Call, Piece, ToolCallFilter
 
 SILENT_SECONDS = 60.0

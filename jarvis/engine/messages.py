@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jarvis.engine.http import HTTPError
+from jarvis.engine.request import HTTPError
 
 Messages = list[dict[str, Any]]
 

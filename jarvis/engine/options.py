@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from jarvis.engine.http import HTTPError
 from jarvis.engine.pool import FOREVER
+from jarvis.engine.request import HTTPError
 
 _DEFAULTS: Mapping[str, object] = {
     "temperature": 0.8,

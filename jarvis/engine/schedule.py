@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from jarvis.engine.http import Request
+from jarvis.engine.request import Request
 
 
 class Schedule:

@@ -25,7 +25,8 @@ from jarvis import __version__
 from jarvis.config import Config
 from jarvis.engine import launcher, options
 from jarvis.engine.api import Engine
-from jarvis.engine.http import Listener, Origins
+from jarvis.engine.http import Listener
+from jarvis.engine.origins import Origins
 from jarvis.engine.pool import Pool
 from jarvis.engine.store import write_json
 from jarvis.errors import JarvisError, UsageError

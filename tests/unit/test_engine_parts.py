@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jarvis.engine import catalogue, messages, options, speeds
-from jarvis.engine.http import HTTPError, Origins
+from jarvis.engine.origins import Origins
 from jarvis.engine.pool import FOREVER
+from jarvis.engine.request import HTTPError
 
 GIB = 2**30
 
