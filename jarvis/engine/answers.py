@@ -6,7 +6,7 @@ import itertools
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jarvis.engine import capabilities, messages, options, show
@@ -33,8 +33,10 @@ class Asked(ABC):
         self.window = options.num_ctx(self.options)
         self.schema = options.constraint(body.get("format"))
         self.think = body.get("think")
-        self.truncate = body.get("truncate") is not False
-        self.streamed = body.get("stream") is not False
+        self.truncate = options.flag(body, "truncate", default=True)
+        self.shift = options.flag(body, "shift", default=True)
+        self.streamed = options.flag(body, "stream", default=True)
+        self.top_logprobs = options.top_logprobs(body)
         self.able = capabilities.of(show.header(model))
         if "completion" not in self.able:
             raise HTTPError(400, f'"{self.name}" does not support {self.verb}')
@@ -64,11 +66,14 @@ class Asked(ABC):
         self, loaded: Loaded, request: Request, started: float, load: int
     ) -> Iterator[dict[str, Any]]:
         """The lines of the answer; ``load`` is the time that loading took, in nanoseconds."""
-        generation = Generation(loaded, request, self.options)
+        generation = Generation(
+            loaded, request, self.options, shift=self.shift, top_logprobs=self.top_logprobs
+        )
         text: list[str] = []
         for part in self.parts(generation):
             text.append(part.content)
-            yield self._head() | self.content(part) | {"done": False}
+            more = {"logprobs": part.logprobs} if part.logprobs else {}
+            yield self._head() | self.content(part) | {"done": False} | more
         yield (
             self._head()
             | self.content(Part())
@@ -86,9 +91,15 @@ class Asked(ABC):
         """The answer to an empty request."""
         return self._head() | self.content(Part()) | {"done": True, "done_reason": reason}
 
-    @abstractmethod
     def joined(self, lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
         """All lines as one, for ``stream: false``."""
+        kept = list(lines)
+        logprobs = [each for line in kept for each in line.get("logprobs", ())]
+        return kept[-1] | self.whole(kept) | ({"logprobs": logprobs} if logprobs else {})
+
+    @abstractmethod
+    def whole(self, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The fields that hold all the text, thoughts and calls of the lines."""
 
     def _head(self) -> dict[str, Any]:
         return {"model": self.name, "created_at": now()}
@@ -101,9 +112,10 @@ class Chat(Asked):
 
     def __init__(self, body: Mapping[str, Any], model: InstalledModel) -> None:
         super().__init__(body, model)
-        self.talk = messages.parse(body.get("messages"))
-        if model.system and not any(each["role"] == "system" for each in self.talk):
-            self.talk = [{"role": "system", "content": model.system}, *self.talk]
+        given = messages.parse(body.get("messages"))
+        self.talk = [*messages.parse(list(model.messages)), *given]
+        if model.system and given and given[0]["role"] != "system":
+            self.talk.insert(0, {"role": "system", "content": model.system})
         tools = body.get("tools") or []
         if not isinstance(tools, list) or not all(isinstance(each, Mapping) for each in tools):
             raise HTTPError(400, "tools must be a list of objects")
@@ -132,18 +144,15 @@ class Chat(Asked):
             message["tool_calls"] = [self._call(call) for call in part.calls]
         return {"message": message}
 
-    def joined(self, lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """One message with all the text, thoughts and calls."""
-        text, thinking, calls, last = [], [], [], {}
-        for last in lines:
-            message = last["message"]
-            text.append(message["content"])
-            thinking.append(message.get("thinking", ""))
-            calls += message.get("tool_calls", [])
-        message = {"role": "assistant", "content": "".join(text)}
-        if any(thinking):
-            message["thinking"] = "".join(thinking)
-        return last | {"message": message | ({"tool_calls": calls} if calls else {})}
+    def whole(self, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """One message."""
+        messages = [line["message"] for line in lines]
+        whole: dict[str, Any] = {"role": "assistant", "content": _joined(messages, "content")}
+        if thinking := _joined(messages, "thinking"):
+            whole["thinking"] = thinking
+        if calls := [call for each in messages for call in each.get("tool_calls", ())]:
+            whole["tool_calls"] = calls
+        return {"message": whole}
 
     def _call(self, call: Call) -> dict[str, Any]:
         return {
@@ -176,7 +185,7 @@ class Generate(Asked):
         self.prompt = messages.clean(_text(body, "prompt"))
         self.suffix = messages.clean(_text(body, "suffix"))
         self.system = messages.clean(_text(body, "system") or model.system)
-        self.raw = bool(body.get("raw"))
+        self.raw = options.flag(body, "raw", default=False)
         context = body.get("context") or []
         if not isinstance(context, list) or not all(
             isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in context
@@ -185,8 +194,8 @@ class Generate(Asked):
         self.context: list[int] = context
         if body.get("images"):
             raise HTTPError(400, "this model does not support images")
-        if self.raw and self.context:
-            raise HTTPError(400, "raw mode does not support context")
+        if self.raw and (self.context or body.get("system") or body.get("template")):
+            raise HTTPError(400, "raw mode does not support template, system, or context")
         if self.suffix and "insert" not in self.able:
             raise HTTPError(400, f'"{self.name}" does not support insert')
         self._rendered: str | list[Any] = ""
@@ -194,7 +203,7 @@ class Generate(Asked):
     @property
     def empty(self) -> bool:
         """Whether there is no prompt."""
-        return not self.prompt and not self.suffix
+        return not self.prompt
 
     def parts(self, generation: Generation) -> Iterator[Part]:
         """What follows the prompt: as it is, between two texts, or as a chat of one turn."""
@@ -203,13 +212,21 @@ class Generate(Asked):
         if self.raw:
             self._rendered = self.prompt
             return generation.complete(self.prompt, self.schema, truncate=self.truncate)
+        if not self.context:
+            return generation.chat(
+                self._talk(), [], self.schema, self.think, truncate=self.truncate
+            )
+        self._rendered = [*self.context, generation.render(self._talk())]
+        return generation.complete(self._rendered, self.schema, truncate=self.truncate)
+
+    def _talk(self) -> messages.Messages:
+        """The chat of one turn that the prompt stands for."""
         talk: messages.Messages = [{"role": "user", "content": self.prompt}]
+        if not self.context:
+            talk = [*messages.parse(list(self.model.messages)), *talk]
         if self.system:
             talk.insert(0, {"role": "system", "content": self.system})
-        if not self.context:
-            return generation.chat(talk, [], self.schema, self.think, truncate=self.truncate)
-        self._rendered = [*self.context, generation.render(talk)]
-        return generation.complete(self._rendered, self.schema, truncate=self.truncate)
+        return talk
 
     def content(self, part: Part) -> dict[str, Any]:
         """The text."""
@@ -222,28 +239,22 @@ class Generate(Asked):
         """``context``: the tokens so far, to go on from in the next request."""
         if self.raw or self.suffix:
             return {}
-        if self._rendered:
-            before = self._rendered
-        else:
-            talk: messages.Messages = [{"role": "user", "content": self.prompt}]
-            if self.system:
-                talk.insert(0, {"role": "system", "content": self.system})
-            before = generation.render(talk)
+        before = self._rendered or generation.render(self._talk())
         tokens: list[int] = []
         for piece in before if isinstance(before, list) else [before]:
             tokens += [piece] if isinstance(piece, int) else generation.tokens_of(piece)
         return {"context": tokens + generation.tokens_of(text)}
 
-    def joined(self, lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """One line with all the text."""
-        text, thinking, last = [], [], {}
-        for last in lines:
-            text.append(last["response"])
-            thinking.append(last.get("thinking", ""))
-        fields = {"response": "".join(text)}
-        if any(thinking):
-            fields["thinking"] = "".join(thinking)
-        return last | fields
+    def whole(self, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """One text."""
+        thinking = _joined(lines, "thinking")
+        return {"response": _joined(lines, "response")} | (
+            {"thinking": thinking} if thinking else {}
+        )
+
+
+def _joined(lines: Iterable[Mapping[str, Any]], key: str) -> str:
+    return "".join(line.get(key, "") for line in lines)
 
 
 def _text(body: Mapping[str, Any], key: str) -> str:

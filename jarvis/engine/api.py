@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,15 +15,12 @@ from jarvis import __version__
 from jarvis.config import Config
 from jarvis.engine import (
     answers,
-    catalogue,
     embed,
     options,
-    pull,
     show,
-    store,
 )
 from jarvis.engine.answers import Asked
-from jarvis.engine.download import Stopped
+from jarvis.engine.library import Library
 from jarvis.engine.llama import Cancelled, RunnerFailed
 from jarvis.engine.pool import Loaded, Pool
 from jarvis.engine.request import (
@@ -37,7 +33,7 @@ from jarvis.engine.request import (
 )
 from jarvis.engine.schedule import Schedule
 from jarvis.engine.store import InstalledModel
-from jarvis.errors import JarvisError, ModelUnavailable, UsageError
+from jarvis.errors import JarvisError, ModelUnavailable
 from jarvis.paths import Paths
 
 log = logging.getLogger("jarvis.engine")
@@ -53,7 +49,7 @@ class Engine:
     """The routes and what they share."""
 
     def __init__(self, paths: Paths, config: Config, pool: Pool) -> None:
-        self.paths, self.config, self.pool = paths, config, pool
+        self.pool, self.library = pool, Library(paths, config, pool)
         self.schedule = Schedule()
         self.started = time.time()
         self.requests = 0
@@ -61,15 +57,18 @@ class Engine:
         self.routes: dict[str, dict[str, Callable[[Request], Response]]] = {
             "/": {"GET": self.root, "HEAD": self.root},
             "/api/version": {"GET": self.version, "HEAD": self.version},
-            "/api/tags": {"GET": self.tags, "HEAD": self.tags},
-            "/api/ps": {"GET": self.ps, "HEAD": self.ps},
-            "/api/show": {"POST": self.show},
+            "/api/tags": {"GET": self.library.tags, "HEAD": self.library.tags},
+            "/api/ps": {"GET": self.library.ps, "HEAD": self.library.ps},
+            "/api/show": {"POST": self.library.show},
             "/api/chat": {"POST": self.chat},
             "/api/generate": {"POST": self.generate},
             "/api/embed": {"POST": self.embed},
             "/api/embeddings": {"POST": self.embeddings},
-            "/api/pull": {"POST": self.pull},
-            "/api/delete": {"DELETE": self.delete},
+            "/api/pull": {"POST": self.library.pull},
+            "/api/delete": {"DELETE": self.library.delete},
+            "/api/copy": {"POST": self.library.copy},
+            "/api/create": {"POST": unserved},
+            "/api/push": {"POST": unserved},
             "/api/jarvis": {"GET": self.status, "DELETE": self.stop},
             "/api/jarvis/unload": {"POST": self.unload},
         }
@@ -92,8 +91,9 @@ class Engine:
             log.exception("%s %s failed", request.method, request.path)
             response = error_response(500, "internal error; see the engine's log")
         log.info(
-            "%s %s %d %.1f ms",
-            request.method, request.path[:80], response.status, (time.monotonic() - started) * 1e3,
+            "%a %a %d %.1f ms",
+            request.method[:20], request.path[:80], response.status,
+            (time.monotonic() - started) * 1e3,
         )  # fmt: skip
         return response
 
@@ -101,6 +101,8 @@ class Engine:
         if request.method == "OPTIONS":
             return Response(204)
         methods = self.routes.get(request.path)
+        if request.path.startswith("/api/blobs/"):
+            return unserved(request)
         if methods is None:
             return text_response("404 page not found", 404)
         route = methods.get(request.method)
@@ -117,24 +119,6 @@ class Engine:
     def version(self, _: Request) -> Response:
         """The version of the API, and ours."""
         return json_response({"version": OLLAMA_VERSION, "jarvis": __version__})
-
-    def tags(self, _: Request) -> Response:
-        """The installed models, newest first."""
-        models = sorted(store.installed(self.paths), key=lambda each: each.modified_at)
-        return json_response({"models": [show.listed(each) for each in reversed(models)]})
-
-    def ps(self, _: Request) -> Response:
-        """The loaded models."""
-        return json_response({"models": [show.running(each) for each in self.pool.loaded()]})
-
-    def show(self, request: Request) -> Response:
-        """All that is known of one model."""
-        body = request.json()
-        return json_response(
-            show.details(
-                self.paths, self.config, self._model(body), verbose=bool(body.get("verbose"))
-            )
-        )
 
     def status(self, _: Request) -> Response:
         """For ``jarvis engine status``: what the engine does now."""
@@ -174,7 +158,7 @@ class Engine:
 
     def _answer(self, request: Request, kind: type[Asked]) -> Response:
         body = request.json()
-        model = self._model(body)
+        model = self.library.find(body)
         asked = kind(body, model)
         keep = options.keep_alive(body.get("keep_alive"))
         if asked.empty:
@@ -236,9 +220,9 @@ class Engine:
         """``POST /api/embed``."""
         started = time.monotonic()
         body = request.json()
-        model = self._model(body)
+        model = self.library.find(body)
         texts, length = embed.inputs(body), embed.dimensions(body)
-        truncate = body.get("truncate") is not False
+        truncate = options.flag(body, "truncate", default=True)
         opts = options.merged(model.parameters, body.get("options"))
         with self._embedder(request, model, body, opts) as loaded:
             load = embed.nanoseconds(started)
@@ -265,7 +249,7 @@ class Engine:
     def embeddings(self, request: Request) -> Response:
         """``POST /api/embeddings``, the older form: one prompt, one vector."""
         body = request.json()
-        model = self._model(body)
+        model = self.library.find(body)
         opts = options.merged(model.parameters, body.get("options"))
         texts = embed.inputs({"input": body.get("prompt")})
         with self._embedder(request, model, body, opts) as loaded:
@@ -289,91 +273,12 @@ class Engine:
         with self.pool.lease(model, options.num_ctx(opts), keep, request.check) as loaded:
             yield loaded
 
-    # The store
 
-    def pull(self, request: Request) -> Response:
-        """``POST /api/pull``: NDJSON of the progress."""
-        body = request.json()
-        name = str(body.get("model") or body.get("name") or "")
-        if not name:
-            raise HTTPError(400, "model is required")
-        lines = self._pull_lines(request, name)
-        if body.get("stream") is False:
-            last: dict[str, Any] = {}
-            for last in lines:
-                if "error" in last:
-                    return error_response(500, last["error"])
-            return json_response(last)
-        return Response(lines=lines)
-
-    def _pull_lines(self, request: Request, name: str) -> Iterator[dict[str, Any]]:
-        """Runs the pull on a thread of its own; what it reports comes through a queue."""
-        reports: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        abandoned = threading.Event()
-
-        def report(progress: pull.PullProgress) -> None:
-            line: dict[str, Any] = {"status": progress.status}
-            if progress.total:
-                line |= {"digest": progress.digest, "total": progress.total}
-                line["completed"] = progress.completed
-            reports.put(line)
-
-        def work() -> None:
-            try:
-                pull.pull(self.paths, self.config, name, report, abandoned.is_set)
-                reports.put({"status": "success"})
-            except Stopped:
-                pass
-            except JarvisError as error:
-                reports.put({"error": f"pull model manifest: {error.message}"})
-            except Exception:
-                log.exception("pulling %s failed", name)
-                reports.put({"error": "internal error; see the engine's log"})
-            reports.put(None)
-
-        yield {"status": "pulling manifest"}
-        thread = threading.Thread(target=work, name="pull", daemon=True)
-        thread.start()
-        previous = None
-        try:
-            while True:
-                try:
-                    line = reports.get(timeout=0.5)
-                except queue.Empty:
-                    request.check()
-                    continue
-                if line is None:
-                    return
-                if line != previous:
-                    yield line
-                previous = line
-        finally:
-            abandoned.set()
-            thread.join()
-
-    def delete(self, request: Request) -> Response:
-        """``DELETE /api/delete``."""
-        model = self._model(request.json())
-        try:
-            store.remove(self.paths, model.name)
-        except UsageError as error:
-            raise HTTPError(403, error.message) from error
-        self.pool.unload(model)
-        return Response(200)
-
-    def _model(self, body: Mapping[str, Any]) -> InstalledModel:
-        name = body.get("model") or body.get("name") or ""
-        if not isinstance(name, str) or not name:
-            raise HTTPError(400, "model is required")
-        try:
-            found = store.find(self.paths, name)
-        except UsageError:
-            raise HTTPError(400, "invalid model name") from None
-        if found is None:
-            hint = catalogue.find(name)
-            more = f", try pulling it first: {hint.name}" if hint else ""
-            raise HTTPError(404, f"model '{name[:200]}' not found{more}")
-        return found
+def unserved(request: Request) -> Response:
+    """What Ollama has and this engine has not: said, where a bare 404 would puzzle a client."""
+    raise HTTPError(
+        501, f"{request.path[:40]} is not served here; add models with: jarvis model import"
+    )
 
 
 def failure(error: RunnerFailed | JarvisError | HTTPError | Cancelled) -> tuple[int, str]:

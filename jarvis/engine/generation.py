@@ -29,6 +29,7 @@ class Part:
     content: str = ""
     thinking: str = ""
     calls: list[Call] = field(default_factory=list)
+    logprobs: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -54,10 +55,24 @@ class Outcome:
 
 
 class Generation:
-    """One answer of a loaded model. ``outcome`` is whole once ``parts`` has ended."""
+    """One answer of a loaded model. ``outcome`` is whole once ``parts`` has ended.
 
-    def __init__(self, loaded: Loaded, request: Request, opts: Mapping[str, Any]) -> None:
+    Args:
+        shift: at the end of the window forget the oldest tokens and go on; else the answer ends.
+        top_logprobs: alternatives to each token to report; None: no log probabilities.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        request: Request,
+        opts: Mapping[str, Any],
+        *,
+        shift: bool = True,
+        top_logprobs: int | None = None,
+    ) -> None:
         self.loaded, self.request, self.options = loaded, request, opts
+        self.shift, self.top_logprobs = shift, top_logprobs
         self.window = min(options.num_ctx(opts) or loaded.num_ctx, loaded.num_ctx)
         self.outcome = Outcome()
 
@@ -130,6 +145,9 @@ class Generation:
         request |= {"stream": True, "return_progress": True, "cache_prompt": True}
         if schema is not None:
             request["json_schema"] = schema
+        if self.top_logprobs is not None:
+            count = max(self.top_logprobs, 1)  # for none, llama.cpp reports nothing at all
+            request |= {"n_probs": count, "logprobs": True, "top_logprobs": count}
         return request
 
     def _shape(self, request: dict[str, Any], *, truncate: bool) -> tuple[dict[str, Any], str]:
@@ -210,8 +228,8 @@ class Generation:
             return Part(content=piece.text if not seen or piece.text.strip() else "", calls=calls)
 
         for part in parts:
-            if part.thinking or part.calls:
-                yield Part(thinking=part.thinking, calls=part.calls)
+            if part.thinking or part.calls or part.logprobs:
+                yield Part(thinking=part.thinking, calls=part.calls, logprobs=part.logprobs)
             if part.content:
                 found = fresh(sieve.feed(part.content))
                 if found.content or found.calls:
@@ -233,10 +251,11 @@ class Generation:
             if timings := event.get("timings"):
                 self._finish(timings)
             part, reason = _read_event(event, pending)
+            part.logprobs = _read_logprobs(event, self.top_logprobs)
             if reason:
                 self.outcome.done_reason = reason
                 part.calls += _complete_calls(pending)
-            if part.content or part.thinking or part.calls:
+            if part.content or part.thinking or part.calls or part.logprobs:
                 written += 1
                 first = first or time.monotonic()
                 # Kept up to date: a reader may stop before the end.
@@ -244,6 +263,9 @@ class Generation:
                 if not self.outcome.eval_duration:
                     self.outcome.prompt_eval_duration = int((first - started) * 1e9)
                 yield part
+            if not self.shift and self.outcome.prompt_eval_count + written >= self.window:
+                self.outcome.done_reason = "length"
+                return
 
     def _finish(self, timings: Mapping[str, float]) -> None:
         cached, evaluated = int(timings.get("cache_n", 0)), int(timings.get("prompt_n", 0))
@@ -322,6 +344,26 @@ def _read_event(event: Mapping[str, Any], pending: dict[int, dict[str, str]]) ->
         known["arguments"] += function.get("arguments") or ""
     reason = choice.get("finish_reason") or ""
     return part, {"length": "length", "": ""}.get(reason, "stop")
+
+
+def _read_logprobs(event: Mapping[str, Any], top: int | None) -> list[dict[str, Any]]:
+    """The log probabilities of an event in Ollama's form."""
+    if top is None:
+        return []
+    found = event.get("completion_probabilities")
+    if found is None and event.get("choices"):
+        found = (event["choices"][0].get("logprobs") or {}).get("content")
+    entries = []
+    for each in found or ():
+        entry = _logprob(each)
+        if top:
+            entry["top_logprobs"] = [_logprob(other) for other in each["top_logprobs"][:top]]
+        entries.append(entry)
+    return entries
+
+
+def _logprob(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: entry[key] for key in ("token", "logprob", "bytes")}
 
 
 def _complete_calls(pending: dict[int, dict[str, str]]) -> list[Call]:

@@ -49,7 +49,7 @@ _FILE_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the header says. ``metadata`` holds no array longer than 64 entries, only its length.
+    """What the header says. ``metadata`` has ``{"length": n}`` in the place of a long list.
 
     ``tensors`` are (name, shape, type name) in file order; ``parameters`` counts their numbers.
     """
@@ -116,8 +116,8 @@ class Header:
         return self.number("block_count", 1) * kv_heads * (key + value) * 2 * tokens
 
 
-def read(path: Path) -> Header:
-    """Reads the header of ``path``.
+def read(path: Path, *, lists: bool = False) -> Header:
+    """Reads the header of ``path``; with ``lists`` the long ones too (a vocabulary).
 
     Raises:
         ModelUnavailable: the file is no GGUF, is cut or is malformed; the message says where.
@@ -127,7 +127,7 @@ def read(path: Path) -> Header:
             if path.stat().st_size < 24:
                 raise _Malformed("it is too short")
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return _Reader(data).header()
+                return _Reader(data, lists).header()
     except OSError as error:
         raise ModelUnavailable(f"cannot read {path}: {error.strerror}") from error
     except (_Malformed, struct.error, UnicodeDecodeError, OverflowError) as error:
@@ -143,8 +143,9 @@ class _Malformed(Exception):
 class _Reader:
     """A cursor over the mapped file."""
 
-    def __init__(self, data: mmap.mmap) -> None:
+    def __init__(self, data: mmap.mmap, lists: bool) -> None:
         self.data, self.size, self.at = data, len(data), 0
+        self.kept_length = len(data) if lists else _KEPT_ARRAY
 
     def header(self) -> Header:
         if self.data[:4] != b"GGUF":
@@ -222,7 +223,7 @@ class _Reader:
         if count > self.size - self.at:
             raise _Malformed(f"a list of {count} entries at {self.at}")
         if inner == _STRING:
-            if count <= _KEPT_ARRAY:
+            if count <= self.kept_length:
                 return [self.string() for _ in range(count)]
             self._skip_strings(count)
             return {"length": count}
@@ -231,7 +232,7 @@ class _Reader:
         width = struct.calcsize(_SCALARS[inner])
         if count * width > self.size - self.at:
             raise _Malformed(f"a list of {count} entries at {self.at}")
-        if count <= _KEPT_ARRAY:
+        if count <= self.kept_length:
             return [self.scalar(inner) for _ in range(count)]
         self.at += count * width
         return {"length": count}

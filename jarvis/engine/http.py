@@ -261,7 +261,8 @@ class _Connection:
             head += [
                 f"Access-Control-Allow-Origin: {_one_line(origin)}",
                 "Access-Control-Allow-Methods: GET, POST, DELETE, HEAD, OPTIONS",
-                "Access-Control-Allow-Headers: Authorization, Content-Type, User-Agent, Accept",
+                "Access-Control-Allow-Headers: Authorization, Content-Type, User-Agent, Accept, "
+                "X-Requested-With",
                 "Vary: Origin",
             ]
         if not keep or (streamed and not chunked):

@@ -2,7 +2,7 @@
 
 Layout (as Ollama writes it): ``manifests/<host>/<namespace>/<model>/<tag>`` is a JSON manifest
 whose layers, by media type, are the GGUF (``…image.model``), the template, the system prompt,
-the licence and the parameters; each lies in ``blobs/sha256-<hex>``.
+messages that begin every chat, the licence and the parameters; each lies in ``blobs/sha256-<hex>``.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class TheirModel:
     licence: str = ""
     template: str = ""
     system: str = ""
+    messages: tuple[Mapping[str, Any], ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -78,7 +79,7 @@ def _read(store: Path, manifest: Path) -> TheirModel | None:
     prefix = "" if namespace == _DEFAULT_NAMESPACE else f"{namespace}/"
     if host != _DEFAULT_HOST:
         prefix = f"{host}/{namespace}/"
-    parameters = _text(store, layers, "params")
+    parameters, talk = _text(store, layers, "params"), _text(store, layers, "messages")
     return TheirModel(
         name=f"{prefix}{name}:{tag}",
         path=path,
@@ -89,6 +90,7 @@ def _read(store: Path, manifest: Path) -> TheirModel | None:
         licence=_text(store, layers, "license"),
         template=_text(store, layers, "template"),
         system=_text(store, layers, "system"),
+        messages=tuple(json.loads(talk)) if talk else (),
         parameters=json.loads(parameters) if parameters else {},
     )
 

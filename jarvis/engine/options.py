@@ -33,6 +33,9 @@ _FLOATS = {
 }  # fmt: skip
 _INTEGERS = {"top_k", "repeat_last_n", "seed", "mirostat"}
 _OURS = {"num_ctx", "num_predict", "num_keep"}
+# The engine's own business; only their types are looked at.
+_IGNORED_INTEGERS = {"num_batch", "num_gpu", "main_gpu", "num_thread"}
+_IGNORED_FLAGS = {"numa", "low_vram", "use_mmap", "use_mlock", "vocab_only", "penalize_newline"}
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _MAX_CTX = 1 << 24
 
@@ -51,11 +54,13 @@ def merged(parameters: Mapping[str, Any], given: object) -> dict[str, Any]:
     for key, value in options.items():
         if key in _FLOATS:
             options[key] = _number(key, value, "float32")
-        elif key in _INTEGERS or key in _OURS:
+        elif key in _INTEGERS or key in _OURS or key in _IGNORED_INTEGERS:
             number = _number(key, value, "integer")
             if number != int(number):
                 raise HTTPError(400, f'option "{key}" must be of type integer')
             options[key] = int(number)
+        elif key in _IGNORED_FLAGS and not isinstance(value, bool):
+            raise HTTPError(400, f'option "{key}" must be of type boolean')
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]
     stop = options.get("stop")
@@ -89,6 +94,32 @@ def sampling(options: Mapping[str, Any], window: int) -> dict[str, Any]:
     if stop := [each for each in options.get("stop") or [] if each]:
         fields["stop"] = stop
     return fields
+
+
+def flag(body: Mapping[str, Any], key: str, *, default: bool) -> bool:
+    """A field that is true or false; ``default`` where it is missing.
+
+    Raises:
+        HTTPError: 400; it is something else.
+    """
+    value = body.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise HTTPError(400, f"{key} must be true or false")
+    return value
+
+
+def top_logprobs(body: Mapping[str, Any]) -> int | None:
+    """How many alternatives to each token are wanted beside it; None: no log probabilities.
+
+    Raises:
+        HTTPError: 400; the number is none, or not between 0 and 20.
+    """
+    count = body.get("top_logprobs") or 0
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= 20:
+        raise HTTPError(400, "top_logprobs must be between 0 and 20")
+    return count if flag(body, "logprobs", default=False) else None
 
 
 def keep_alive(value: object) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import ipaddress
 import socket
 import urllib.parse
@@ -16,24 +17,35 @@ class Origins:
     _SCHEMES = ("app", "file", "tauri", "vscode-webview", "vscode-file")
 
     def __init__(self, host: str, extra: str = "") -> None:
-        self.extra = [each.strip().rstrip("/") for each in extra.split(",") if each.strip()]
+        names = (each.strip().rstrip("/") for each in extra.split(","))
+        # Only "*" stands for other characters, as with Ollama.
+        self.extra = [each.replace("[", "[[]").replace("?", "[?]") for each in names if each]
         try:
             self.loopback = ipaddress.ip_address(host).is_loopback
         except ValueError:
             self.loopback = host == "localhost"
 
     def host_allowed(self, header: str) -> bool:
-        """Whether a request for this ``Host`` is meant for us."""
-        if not self.loopback:
+        """Whether a request for this ``Host`` is meant for us.
+
+        A page can point a name of its own at this machine, but no name that only a private
+        network has (what containers call their host, too), and no browser leaves it out.
+        """
+        if not self.loopback or not header:
             return True
-        name = urllib.parse.urlsplit("//" + header).hostname or ""
-        return _is_local(name) or name == socket.gethostname().lower()
+        try:
+            name = urllib.parse.urlsplit("//" + header).hostname or ""
+        except ValueError:
+            return False
+        if _is_local(name) or name == socket.gethostname().lower():
+            return True
+        return name.endswith((".local", ".internal")) or _is_private(name)
 
     def origin_allowed(self, header: str, host: str) -> bool:
         """Whether a page of this ``Origin`` may talk to us. No header: it is no page."""
         if not header:
             return True
-        if header.rstrip("/") in self.extra or "*" in self.extra:
+        if any(fnmatch.fnmatchcase(header.rstrip("/"), each) for each in self.extra):
             return True
         try:
             parts = urllib.parse.urlsplit(header)
@@ -52,3 +64,10 @@ def _is_local(name: str) -> bool:
     except ValueError:
         return False
     return address.is_loopback or address.is_unspecified
+
+
+def _is_private(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_private
+    except ValueError:
+        return False

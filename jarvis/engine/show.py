@@ -65,7 +65,7 @@ def running(loaded: Loaded) -> dict[str, Any]:
 def details(
     paths: Paths, config: Config, model: InstalledModel, *, verbose: bool
 ) -> dict[str, Any]:
-    """The answer of ``/api/show``; ``verbose`` adds the tensors."""
+    """The answer of ``/api/show``; ``verbose`` adds the tensors and long lists."""
     found = header(model)
     answer: dict[str, Any] = {
         "license": model.licence,
@@ -74,7 +74,8 @@ def details(
         "template": model.template or found.chat_template,
         "system": model.system,
         "details": _details(model),
-        "model_info": _model_info(found),
+        "messages": [dict(each) for each in model.messages],
+        "model_info": _model_info(gguf_header.read(model.path, lists=True) if verbose else found),
         "capabilities": capabilities.of(found),
         "modified_at": model.modified_at.isoformat(),
     }
@@ -90,7 +91,7 @@ def details(
             {"name": name, "type": kind, "shape": list(shape)}
             for name, shape, kind in found.tensors
         ]
-    return {key: value for key, value in answer.items() if value != ""}
+    return {key: value for key, value in answer.items() if value not in ("", [])}
 
 
 def _details(model: InstalledModel) -> dict[str, Any]:
@@ -116,8 +117,8 @@ def _model_info(found: Header) -> dict[str, Any]:
     for key, value in sorted(found.metadata.items()):
         if key == "tokenizer.chat_template":
             continue
-        # A long list is null, as with Ollama when it is not asked for in full.
-        info[key] = None if isinstance(value, dict) else value
+        # A long list is empty, as with Ollama when it is not asked for in full.
+        info[key] = [] if isinstance(value, dict) else value
     info["general.parameter_count"] = found.parameters
     return info
 

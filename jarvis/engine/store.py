@@ -37,7 +37,8 @@ class InstalledModel:
     """A model whose file is on this disk.
 
     ``name`` is always with its tag, ``digest`` the SHA-256 of the GGUF in hexadecimal,
-    ``source`` where it came from. ``readonly`` models belong to somebody else (Ollama's store).
+    ``source`` where it came from. ``messages`` begin every chat with it. ``readonly``
+    models belong to somebody else (Ollama's store).
     """
 
     name: str
@@ -49,6 +50,7 @@ class InstalledModel:
     licence: str = ""
     template: str = ""
     system: str = ""
+    messages: tuple[Mapping[str, Any], ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     readonly: bool = False
 
@@ -82,6 +84,7 @@ def installed(paths: Paths, *, ollama: bool = True) -> list[InstalledModel]:
                 licence=theirs.licence,
                 template=theirs.template,
                 system=theirs.system,
+                messages=theirs.messages,
                 parameters=theirs.parameters,
                 readonly=True,
             )
@@ -145,8 +148,22 @@ def add(
         os.fsync(stream.fileno())
     file.chmod(0o600)
     file.replace(blob)
+    return _write(paths, full_name(name), digest, source, licence=licence, parameters=parameters)
+
+
+def _write(
+    paths: Paths,
+    name: str,
+    digest: str,
+    source: str,
+    *,
+    licence: str,
+    parameters: Mapping[str, Any] | None,
+) -> InstalledModel:
+    """Writes the manifest of a file that is in place."""
+    blob = paths.models / "blobs" / f"sha256-{digest}"
     record = {
-        "name": full_name(name),
+        "name": name,
         "digest": digest,
         "size": blob.stat().st_size,
         "source": source,
@@ -154,12 +171,29 @@ def add(
         "parameters": dict(parameters or {}),
         "modified_at": datetime.now(UTC).isoformat(),
     }
-    manifest = private_folder(paths.models / "manifests") / _file_name(full_name(name))
+    manifest = private_folder(paths.models / "manifests") / _file_name(name)
     write_json(manifest, record)
     model = _read(paths, manifest)
     if model is None:
         raise JarvisError(f"{blob} was changed while it was installed", "try again")
     return model
+
+
+def copy(paths: Paths, model: InstalledModel, name: str) -> InstalledModel:
+    """Gives a model of this store another name; the file is shared.
+
+    Raises:
+        UsageError: it lies in Ollama's store, the name is none, or is another file's.
+    """
+    full = full_name(name)
+    if model.readonly:
+        raise UsageError(f"{model.name} lies in {model.source} and is only read")
+    there = find(paths, full)
+    if there is not None and there.digest != model.digest:
+        raise UsageError(f"there is a model {full} already", f"run: jarvis model rm {full}")
+    return _write(
+        paths, full, model.digest, model.source, licence=model.licence, parameters=model.parameters
+    )
 
 
 def remove(paths: Paths, name: str) -> int:

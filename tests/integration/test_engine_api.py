@@ -55,11 +55,14 @@ def test_show(served: Served) -> None:
     assert shown["capabilities"] == ["completion", "tools"]
     assert shown["model_info"]["general.architecture"] == "llama"
     assert shown["model_info"]["llama.context_length"] == 32_768
-    assert shown["model_info"]["tokenizer.ggml.tokens"] is None
+    assert shown["model_info"]["tokenizer.ggml.tokens"][:3] == ["<unk>", "<s>", "</s>"]
     assert shown["model_info"]["general.parameter_count"] > 100_000
     assert "<assistant>" in shown["template"]
     assert shown["modelfile"].startswith("# Modelfile")
     assert {"name": "output_norm.weight", "type": "F32", "shape": [64]} in shown["tensors"]
+    brief = served.post("/api/show", {"model": "tiny"}).json()
+    assert brief["model_info"]["tokenizer.ggml.tokens"] == []
+    assert "tensors" not in brief
     served.chat("measure me")
     speeds = served.post("/api/show", {"model": "tiny"}).json()["speeds"]
     assert speeds["prompt_per_second"] > 0
@@ -185,6 +188,11 @@ def test_options(served: Served) -> None:
         ("messages", [{"role": "user", "content": "x", "images": ["eA=="]}], "images"),
         ("messages", [{"role": "user", "content": 5}], "must be text"),
         ("tools", [{"type": "function"}], "function with a name"),
+        ("options", {"num_thread": "all"}, 'option "num_thread" must be of type integer'),
+        ("options", {"use_mmap": 1}, 'option "use_mmap" must be of type boolean'),
+        ("stream", "no", "stream must be true or false"),
+        ("logprobs", 2, "logprobs must be true or false"),
+        ("top_logprobs", 21, "top_logprobs must be between 0 and 20"),
     ],
 )
 def test_wrong_fields_are_named(served: Served, field: str, value: Any, words: str) -> None:
@@ -255,6 +263,63 @@ def test_templates_that_refuse_roles_are_served_all_the_same(served: Served) -> 
         response = served.post("/api/chat", body)
         assert response.status_code == 200, (talk, response.text)
         assert response.json()["eval_count"] > 0
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/api/generate"])
+@pytest.mark.parametrize("top", [None, 2])
+def test_log_probabilities(served: Served, path: str, top: int | None) -> None:
+    body: dict[str, Any] = {"model": "tiny", "options": FIXED, "logprobs": True}
+    body |= {"messages": [{"role": "user", "content": "x"}], "prompt": "x"}
+    if top is not None:
+        body["top_logprobs"] = top
+    lines = served.lines(path, body)
+    entries = [entry for line in lines for entry in line.get("logprobs", [])]
+    assert len(entries) == FIXED["num_predict"]
+    text = "".join(
+        line["message"]["content"] if "message" in line else line["response"] for line in lines
+    )
+    assert "".join(entry["token"] for entry in entries) == text
+    for entry in entries:
+        assert entry["logprob"] <= 0
+        assert bytes(entry["bytes"]).decode() == entry["token"]
+        if top is None:
+            assert "top_logprobs" not in entry
+        else:
+            assert len(entry["top_logprobs"]) == top
+            assert entry["top_logprobs"][0]["token"] == entry["token"]  # temperature 0
+    whole = served.post(path, {**body, "stream": False}).json()
+    assert [each["token"] for each in whole["logprobs"]] == [each["token"] for each in entries]
+    assert "logprobs" not in served.post(path, {**body, "logprobs": False, "stream": False}).json()
+
+
+def test_without_shift_an_answer_ends_with_the_window(served: Served) -> None:
+    body = {"model": "short", "prompt": "x" * 50, "raw": True, "stream": False}
+    body["options"] = {"num_predict": 1000, "seed": 1}
+    ended = served.post("/api/generate", {**body, "shift": False}).json()
+    assert ended["done_reason"] == "length"
+    assert ended["prompt_eval_count"] + ended["eval_count"] == 256
+    assert served.post("/api/generate", body).json()["eval_count"] == 1000
+
+
+def test_copy_gives_a_file_another_name(served: Served) -> None:
+    names = {"source": "tiny", "destination": "twin"}
+    assert served.post("/api/copy", names).status_code == 200
+    shown = [served.post("/api/show", {"model": name}).json() for name in ("tiny", "twin")]
+    assert shown[0]["model_info"] == shown[1]["model_info"]
+    taken = served.post("/api/copy", {"source": "short", "destination": "twin"})
+    assert (taken.status_code, "already" in taken.json()["error"]) == (400, True)
+    missing = served.post("/api/copy", {"source": "nope", "destination": "x"})
+    assert (missing.status_code, missing.json()["error"]) == (404, "model 'nope' not found")
+    assert served.post("/api/copy", {"source": "tiny"}).status_code == 400
+    assert served.client.request("DELETE", "/api/delete", json={"model": "twin"}).content == b""
+    assert served.chat()["done"]
+
+
+def test_what_is_not_served_says_so(served: Served) -> None:
+    for path in ("/api/create", "/api/push", "/api/blobs/sha256:00"):
+        refused = served.post(path, {"model": "x"})
+        assert refused.status_code == 501
+        assert path in refused.json()["error"]
 
 
 def test_tools_are_for_models_that_take_them(served: Served) -> None:

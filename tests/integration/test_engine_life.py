@@ -302,6 +302,10 @@ def test_damaged_model_files_cost_one_error(home: Paths) -> None:
     [
         ({}, 200),
         ({"Host": "localhost:1234"}, 200),
+        ({"Host": "host.docker.internal:11434"}, 200),
+        ({"Host": "192.168.1.7"}, 200),
+        ({"Host": "8.8.8.8"}, 403),
+        ({"Host": "[oops"}, 403),
         ({"Host": "evil.example"}, 403),
         ({"Host": "127.0.0.1.evil.example"}, 403),
         ({"Origin": "http://localhost:3000"}, 200),
@@ -310,6 +314,8 @@ def test_damaged_model_files_cost_one_error(home: Paths) -> None:
         ({"Origin": "http://localhost.evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "https://friend.example"}, 200),
+        ({"Origin": "chrome-extension://abcdef"}, 200),
+        ({"Origin": "moz-extension://abcdef"}, 403),
     ],
 )
 def test_foreign_hosts_and_origins_are_refused(
@@ -336,7 +342,9 @@ def test_preflight_and_the_official_client_on_tcp(tcp: str) -> None:
 def tcp() -> Iterator[str]:
     with (
         engine_server.home() as paths,
-        engine_server.on_tcp(paths, OLLAMA_ORIGINS="https://friend.example") as address,
+        engine_server.on_tcp(
+            paths, OLLAMA_ORIGINS="https://friend.example,chrome-extension://*"
+        ) as address,
     ):
         yield address
 

@@ -28,6 +28,7 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     layers = [
         _blob(folder, "model", weights),
         _blob(folder, "system", b"You are terse."),
+        _blob(folder, "messages", b'[{"role": "user", "content": "An example, to begin with"}]'),
         _blob(folder, "params", json.dumps({"temperature": 0.1, "stop": ["<x>"]}).encode()),
         _blob(folder, "license", b"MIT"),
     ]
@@ -59,11 +60,15 @@ def test_ollamas_models_are_served_in_place_and_never_written(theirs: Path) -> N
         shown = served.post("/api/show", {"model": "theirs:7b"}).json()
         assert shown["system"] == "You are terse."
         assert "temperature" in shown["parameters"]
-        assert served.chat(model="theirs:7b")["done"]
+        assert shown["messages"] == [{"role": "user", "content": "An example, to begin with"}]
+        bare = served.chat("hi")["prompt_eval_count"]
+        assert served.chat("hi", model="theirs:7b")["prompt_eval_count"] > bare + 40
         refused = served.client.request("DELETE", "/api/delete", json={"model": "theirs:7b"})
         assert refused.status_code == 403
         with pytest.raises(UsageError, match="only read"):
             store.remove(paths, "theirs:7b")
+        with pytest.raises(UsageError, match="only read"):
+            store.copy(paths, store.get(paths, "theirs:7b"), "mine")
     assert _snapshot(theirs) == before
 
 

@@ -128,8 +128,9 @@ def test_the_oldest_go_but_not_the_rules_nor_the_question() -> None:
     ("host", "allowed"),
     [
         ("localhost:11434", True), ("127.0.0.1", True), ("[::1]:80", True), ("x.localhost", True),
-        ("evil.example", False), ("127.0.0.1.evil.example", False), ("", False),
-        ("localhost.evil.example", False), ("192.168.1.5", False),
+        ("evil.example", False), ("127.0.0.1.evil.example", False), ("", True), ("[", False),
+        ("localhost.evil.example", False), ("192.168.1.5", True), ("9.9.9.9", False),
+        ("host.docker.internal", True), ("internal.example", False),
     ],
 )  # fmt: skip
 def test_hosts_of_a_loopback_listener(host: str, allowed: bool) -> None:
