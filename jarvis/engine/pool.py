@@ -11,6 +11,7 @@ import itertools
 import json
 import logging
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -40,7 +41,9 @@ _SMALL_CACHE = 512 << 20
 _OVERHEAD = 200 << 20
 _SLACK = 2 << 30
 _EMBEDDING_TOKENS = 2048
-_LOAD_SECONDS = 600.0
+_LOAD_SECONDS, _LOAD_RATE = 60.0, 10e6
+"""A model may take so long to load, and a second more for so many bytes (a slow disk)."""
+
 _LOG_BYTES = 2 << 20
 
 _SPIN_COUNT = "1000"
@@ -76,12 +79,6 @@ class Loaded:
     def alive(self) -> bool:
         """Whether its process runs."""
         return self.process.poll() is None
-
-    @property
-    def memory_limit(self) -> int:
-        """More than its weights (twice: llama.cpp repacks them), windows and cache ever take."""
-        windows = self.header.cache_bytes(self.num_ctx * self.spec.slots)
-        return 2 * self.model.size + windows + (self.spec.cache << 20) + _SLACK
 
     @property
     def memory(self) -> int:
@@ -161,7 +158,7 @@ class Pool:
     def _kill_the_bloated(self) -> None:
         """Ends a process that holds far more memory than its model explains (a hostile file)."""
         for each in self.loaded():
-            if each.memory > each.memory_limit:
+            if each.memory > each.spec.memory:
                 log.error("%s holds %d MiB: ended", each.model.name, each.memory >> 20)
                 each.process.kill()
                 each.process.wait()
@@ -227,6 +224,7 @@ class Pool:
         self._make_room(model, header, window * slots, check)
         known = speeds.read_digest(self.paths, model.digest, self.configured_threads)
         runtime = private_folder(self.paths.engine_runtime)
+        cache = min(2048, machine.memory_bytes() // 8 >> 20)
         spec = RunnerSpec(
             path=str(model.path),
             socket=str(runtime / f"r{next(self._numbers)}.sock"),
@@ -235,10 +233,13 @@ class Pool:
             slots=slots,
             batch=1 if header.is_embedding else (known.batch if known else 0),
             threads=self.threads,
-            cache=min(2048, machine.memory_bytes() // 8 >> 20),
+            cache=cache,
+            # Its weights (twice: llama.cpp repacks them), windows and cache never take more.
+            memory=2 * model.size + header.cache_bytes(window * slots) + (cache << 20) + _SLACK,
         )
         started = time.monotonic()
-        process, answer = _start(spec, self.log_file, check)
+        limit = _LOAD_SECONDS + model.size / _LOAD_RATE
+        process, answer = _start(spec, self.log_file, limit, check)
         if "error" in answer:
             raise ModelUnavailable(
                 f"cannot load {model.name}: {answer['error']}", f"see {self.log_file}"
@@ -282,7 +283,7 @@ class Pool:
 
 
 def _start(
-    spec: RunnerSpec, log_file: Path, check: Check
+    spec: RunnerSpec, log_file: Path, limit: float, check: Check
 ) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     """Starts a runner and waits until it serves or has failed."""
     with suppress(FileNotFoundError):
@@ -305,7 +306,7 @@ def _start(
                 with suppress(BrokenPipeError):
                     process.stdin.write(spec.to_json() + "\n")
                     process.stdin.flush()
-            line = _first_line(answers.fileno(), check)
+            line = _first_line(answers.fileno(), process.pid, spec.memory, limit, check)
         except BaseException:
             process.kill()
             process.wait()
@@ -327,10 +328,9 @@ def _rotate(log_file: Path) -> None:
             log_file.replace(log_file.with_name(log_file.name + ".1"))
 
 
-def _first_line(descriptor: int, check: Check) -> bytes:
-    import select
-
-    line, end = b"", time.monotonic() + _LOAD_SECONDS
+def _first_line(descriptor: int, pid: int, memory: int, limit: float, check: Check) -> bytes:
+    """What the runner reports. llama.cpp tries the file's template, which may never end."""
+    line, end = b"", time.monotonic() + limit
     while not line.endswith(b"\n"):
         ready, _, _ = select.select([descriptor], [], [], 0.2)
         check()
@@ -340,7 +340,9 @@ def _first_line(descriptor: int, check: Check) -> bytes:
                 return b""
             line += piece
         elif time.monotonic() > end:
-            raise ModelUnavailable(f"the model was not loaded within {_LOAD_SECONDS:.0f} s")
+            raise ModelUnavailable(f"the model was not loaded within {limit:.0f} s")
+        elif machine.resident_memory(pid) > memory:
+            raise ModelUnavailable(f"the file asks for more than {memory >> 20} MiB of memory")
     return line
 
 

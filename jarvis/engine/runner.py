@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -27,7 +28,8 @@ class RunnerSpec:
 
     ``slots`` requests run side by side, each with a window of ``num_ctx`` tokens. ``batch`` is
     the number of prompt tokens read at a time; 0: measure the speed first and choose. ``cache``
-    is the memory for prompts that are not in a slot now, in MiB.
+    is the memory for prompts that are not in a slot now, in MiB. ``memory`` is the most that the
+    process may take, in bytes: a file's template may ask for any amount.
     """
 
     path: str
@@ -38,7 +40,7 @@ class RunnerSpec:
     batch: int
     threads: int
     cache: int
-    template: str = ""
+    memory: int
 
     def to_json(self) -> str:
         """One line."""
@@ -57,6 +59,10 @@ def main() -> None:
     # Not a signal at the parent's death: Linux sends that when the *thread* ends that started us.
     watch = threading.Thread(target=_end_with_parent, args=(spec.socket,))
     watch.start()
+    # What is mapped from the file does not count. Where the system has no such limit, the server
+    # looks how much the process holds.
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_DATA, (spec.memory, spec.memory))
     try:
         answer = _serve(spec)
     except Exception as error:  # noqa: BLE001 -- whatever the library raises is the answer
@@ -127,8 +133,6 @@ def _load(spec: RunnerSpec, batch: int) -> Any:
         params.n_batch = params.n_ubatch = batch
         params.ctx_shift = True
         params.cache_ram_mib = spec.cache
-        if spec.template:
-            params.chat_template = spec.template
     return xllamacpp.Server(params)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import threading
 import unicodedata
 from collections.abc import Callable, Iterator
 
@@ -139,7 +140,7 @@ def _fold(word: str) -> str:
 
 @functools.cache
 def stemmer(language: str) -> Callable[[str], str]:
-    """The stemmer of a language (cached per word); identity for ``none``.
+    """The stemmer of a language (cached per word); identity for ``none``. Threads may share it.
 
     Raises:
         ValueError: there is no stemmer for that language.
@@ -150,5 +151,14 @@ def stemmer(language: str) -> Callable[[str], str]:
 
     if language not in snowballstemmer.algorithms():
         raise ValueError(f"no stemmer for the language {language!r}")
-    stem: Callable[[str], str] = snowballstemmer.stemmer(language).stemWord
-    return functools.lru_cache(maxsize=65_536)(stem)
+    stem_word: Callable[[str], str] = snowballstemmer.stemmer(language).stemWord
+    alone = threading.Lock()
+
+    @functools.lru_cache(maxsize=65_536)
+    def stem(word: str) -> str:
+        # A Snowball stemmer keeps the word it works on in itself: two threads at once would raise,
+        # or mix their words, and the cache would keep the mixture.
+        with alone:
+            return stem_word(word)
+
+    return stem

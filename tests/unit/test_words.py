@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+import snowballstemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +75,19 @@ def test_other_languages_are_stemmed_by_their_own_rules() -> None:
     assert list(words("Häuser", "none")) == ["hauser"]
     with pytest.raises(ValueError, match="klingon"):
         stemmer("klingon")
+
+
+def test_threads_that_stem_at_once_do_not_mix_their_words() -> None:
+    english = snowballstemmer.stemmer("english")
+    lists = [[f"{name}{number:04}izations" for number in range(600)] for name in "abcd"]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(lists)) as pool:
+            found = list(pool.map(lambda some: [stemmer("english")(word) for word in some], lists))
+    finally:
+        sys.setswitchinterval(before)
+    assert found == [english.stemWords(some) for some in lists]
 
 
 def test_terms_of_two_users_differ() -> None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
 
+from jarvis.retrieval.words import stemmer
 from jarvis.services.extraction import words as w
 from jarvis.services.extraction.cutting import sentences, unquoted, words_of
 from jarvis.services.extraction.rewriting import MAX_WORDS
@@ -33,17 +32,10 @@ _SECOND_CLAUSE = re.compile(r"[.!?;]\s+\S|,\s+(?:and|but|so)\s+(?:i|user|they|he
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|me|my|mine|we|our|us|you|your|yours)\b", re.I)
 
 
-@cache
-def _stemmer() -> Any:
-    import snowballstemmer
-
-    return snowballstemmer.stemmer("english")
-
-
 def stem(word: str) -> str:
     """The English stem of a word; a number word is its digits."""
     low = word.casefold().replace("’", "'").removesuffix("'s").strip("'.")
-    return _NUMBER_WORDS.get(low) or str(_stemmer().stemWord(low))
+    return _NUMBER_WORDS.get(low) or stemmer("english")(low)
 
 
 def content_stems(text: str) -> list[str]:
