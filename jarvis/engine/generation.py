@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jarvis.engine import llama, messages, options
-from jarvis.engine.llama import Cancelled, RunnerFailed
+from jarvis.engine.llama import RunnerFailed
 from jarvis.engine.messages import Messages
 from jarvis.engine.pool import Loaded
 from jarvis.engine.request import HTTPError, Request
 from jarvis.engine.toolcalls import Call, Piece, ToolCallFilter
 
 SILENT_SECONDS = 60.0
-"""How long a model that serves nobody else may take before it begins to read a prompt."""
+"""How long a model with a free slot may take before it begins to read a prompt."""
 
 TOO_LONG = "the prompt is longer than the context: {have} tokens, and num_ctx is {window}"
 
@@ -172,6 +172,8 @@ class Generation:
             try:
                 self._render({**request, "messages": talk})
             except RunnerFailed as error:
+                if not error.status:  # no refusal: the model is stuck, or gone
+                    raise
                 first = first or error
                 continue
             return talk
@@ -276,31 +278,23 @@ class Generation:
         self.outcome.eval_duration = int(timings.get("predicted_ms", 0) * 1e6)
 
     def _stream(self, path: str, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """llama.cpp's events. A model that gives none, not even of its prompt, is given up.
+        """llama.cpp's events. The first comes before the first token is read, when a slot is free.
 
-        The first event comes before the first token is read, at once unless others are served.
         A template from a hostile file may never end: its process is then the price.
         """
-        started, silent = time.monotonic(), True
-
-        def check() -> None:
-            alone = silent and self.loaded.leases == 1
-            waited = time.monotonic() - started
-            if alone and waited > SILENT_SECONDS:
-                self.loaded.retired = True
-                raise RunnerFailed(f"the model gave no sign within {SILENT_SECONDS:.0f} s")
-            try:
-                self.request.check()
-            except Cancelled:
-                self.loaded.retired |= alone and waited > SILENT_SECONDS / 4
-                raise
-
-        for event in llama.stream(self.loaded.address, path, request, check, self.request.watch):
-            silent = False
-            yield event
+        guard = _Guard(self.loaded, self.request, slotted=True)
+        try:
+            for event in llama.stream(
+                self.loaded.address, path, request, guard.check, self.request.watch
+            ):
+                guard.answered()
+                yield event
+        finally:
+            guard.close()
 
     def _call(self, path: str, body: Mapping[str, Any]) -> Any:
-        return llama.call(self.loaded.address, path, body, self.request.check, self.request.watch)
+        guard = _Guard(self.loaded, self.request, slotted=False)
+        return llama.call(self.loaded.address, path, body, guard.check, self.request.watch)
 
     def _render(self, request: Mapping[str, Any]) -> Any:
         wanted = {"messages", "tools", "chat_template_kwargs"}
@@ -320,6 +314,39 @@ class Generation:
         body = {"content": prompt, "add_special": True, "parse_special": True}
         answer: list[int] = self._call("/tokenize", body)["tokens"]
         return answer
+
+
+class _Guard:
+    """Gives a model up that gives no sign although nothing keeps it from answering.
+
+    While every slot is taken a request has to wait its turn, however long: that does not count.
+    """
+
+    def __init__(self, loaded: Loaded, request: Request, *, slotted: bool) -> None:
+        self.loaded, self.request, self.slotted = loaded, request, slotted
+        self.since, self.silent = time.monotonic(), True
+
+    def answered(self) -> None:
+        """The first event is there."""
+        if self.silent:
+            self.silent = False
+            self.loaded.answering.add(id(self))
+
+    def close(self) -> None:
+        """The answer has ended."""
+        self.loaded.answering.discard(id(self))
+
+    def check(self) -> None:
+        """Raises when the client has gone, the work was cancelled, or the model is stuck."""
+        self.request.check()
+        if not self.silent:
+            return
+        now = time.monotonic()
+        if self.slotted and len(self.loaded.answering) >= self.loaded.spec.slots:
+            self.since = now
+        if now - self.since > SILENT_SECONDS:
+            self.loaded.retired = True
+            raise RunnerFailed(f"the model gave no sign within {SILENT_SECONDS:.0f} s")
 
 
 def _read_event(event: Mapping[str, Any], pending: dict[int, dict[str, str]]) -> tuple[Part, str]:

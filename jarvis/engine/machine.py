@@ -63,6 +63,14 @@ def resident_memory(pid: int) -> int:
         return 0
 
 
+def processor_seconds(pid: int) -> float:
+    """What a process has used of the processor; 0 when it is gone or cannot be asked."""
+    with suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def default_chat_model() -> DefaultModel:
     """The catalogue's chat model for this machine. Asks the network only where that decides."""
     have_cores, have_memory = cores(), memory_bytes()

@@ -8,28 +8,23 @@ needed. Before a load, idle models make room when memory is short.
 from __future__ import annotations
 
 import itertools
-import json
 import logging
-import os
-import select
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from jarvis.engine import gguf_header, machine, speeds
+from jarvis.engine import child, gguf_header, machine, speeds
 from jarvis.engine.gguf_header import Header
 from jarvis.engine.llama import Check
 from jarvis.engine.runner import RunnerSpec
 from jarvis.engine.speeds import Speeds
 from jarvis.engine.store import InstalledModel
 from jarvis.errors import ModelUnavailable
-from jarvis.paths import Paths, private_file, private_folder
+from jarvis.paths import Paths, private_folder
 
 log = logging.getLogger("jarvis.engine")
 
@@ -40,23 +35,22 @@ DEFAULT_NUM_CTX = 4096
 _SMALL_CACHE = 512 << 20
 _OVERHEAD = 200 << 20
 _SLACK = 2 << 30
+_CACHE_MIB = 2048
 _EMBEDDING_TOKENS = 2048
 _LOAD_SECONDS, _LOAD_RATE = 60.0, 10e6
 """A model may take so long to load, and a second more for so many bytes (a slow disk)."""
 
-_LOG_BYTES = 2 << 20
-
-_SPIN_COUNT = "1000"
-"""How long a thread of llama.cpp spins for the others before it sleeps (GNU OpenMP's unit).
-
-Its default is for a machine of one's own. With other work on the cores, every thread then spins
-for one that does not run: measured with 14 processes on two cores, 0.4 tokens/s against 15.
-"""
+_RUNAWAY_SECONDS = 10.0
+"""Longer than any batch of a cancelled request takes."""
 
 
 @dataclass(eq=False)
 class Loaded:
-    """A model in memory. Fields besides the first four change under the pool's lock."""
+    """A model in memory. Leases and times change under the pool's lock.
+
+    ``answering`` are the requests in its slots; ``idle_work`` is when it was last seen at rest
+    without a lease, and the processor seconds that it had used by then.
+    """
 
     model: InstalledModel
     header: Header
@@ -68,6 +62,8 @@ class Loaded:
     keep_alive: float = 0.0
     expires: float = FOREVER
     retired: bool = False
+    answering: set[int] = field(default_factory=set)
+    idle_work: tuple[float, float] = (0.0, 0.0)
     loaded_at: float = field(default_factory=time.time)
 
     @property
@@ -126,6 +122,7 @@ class Pool:
         finally:
             with self._lock:
                 loaded.leases -= 1
+                loaded.idle_work = (0.0, 0.0)
                 loaded.expires = time.monotonic() + loaded.keep_alive
                 self._lock.notify_all()
             if loaded.keep_alive <= 0 or not loaded.alive:
@@ -143,6 +140,7 @@ class Pool:
         """Ends runners whose time is over, that are retired, or that have died."""
         now = time.monotonic()
         self._kill_the_bloated()
+        self._kill_the_runaways(now)
         with self._lock:
             ended = [
                 each
@@ -152,7 +150,7 @@ class Pool:
             self._loaded = [each for each in self._loaded if each not in ended]
             self._lock.notify_all()
         for each in ended:
-            _end(each)
+            child.end(each.process, each.address)
             log.info("unloaded %s (exit code %s)", each.model.name, each.process.returncode)
 
     def _kill_the_bloated(self) -> None:
@@ -160,8 +158,18 @@ class Pool:
         for each in self.loaded():
             if each.memory > each.spec.memory:
                 log.error("%s holds %d MiB: ended", each.model.name, each.memory >> 20)
-                each.process.kill()
-                each.process.wait()
+                child.kill(each.process)
+
+    def _kill_the_runaways(self, now: float) -> None:
+        """Ends a process that works although nobody asks: llama.cpp cannot cancel a template."""
+        for each in self.loaded():
+            used = machine.processor_seconds(each.process.pid)
+            since, before = each.idle_work
+            if each.leases or not since or used - before < (now - since) / 2:
+                each.idle_work = (now, used)
+            elif now - since > _RUNAWAY_SECONDS:
+                log.error("%s works for nobody: ended", each.model.name)
+                child.kill(each.process)
 
     def pinned(self) -> bool:
         """Whether a model is to stay for ever: then so must the server."""
@@ -174,7 +182,7 @@ class Pool:
             ended, self._loaded = self._loaded, []
             self._lock.notify_all()
         for each in ended:
-            _end(each)
+            child.end(each.process, each.address)
 
     def _acquire(self, model: InstalledModel, num_ctx: int | None, check: Check) -> Loaded:
         while True:
@@ -224,7 +232,7 @@ class Pool:
         self._make_room(model, header, window * slots, check)
         known = speeds.read_digest(self.paths, model.digest, self.configured_threads)
         runtime = private_folder(self.paths.engine_runtime)
-        cache = min(2048, machine.memory_bytes() // 8 >> 20)
+        cache = min(_CACHE_MIB, machine.memory_bytes() // 8 >> 20)
         spec = RunnerSpec(
             path=str(model.path),
             socket=str(runtime / f"r{next(self._numbers)}.sock"),
@@ -239,11 +247,12 @@ class Pool:
         )
         started = time.monotonic()
         limit = _LOAD_SECONDS + model.size / _LOAD_RATE
-        process, answer = _start(spec, self.log_file, limit, check)
-        if "error" in answer:
+        try:
+            process, answer = child.start(spec, self.log_file, limit, check)
+        except child.Failed as error:
             raise ModelUnavailable(
-                f"cannot load {model.name}: {answer['error']}", f"see {self.log_file}"
-            )
+                f"cannot load {model.name}: {error}", f"see {self.log_file}"
+            ) from error
         if measured := answer.get("measured"):
             speeds.write(self.paths, model.digest, self.configured_threads, Speeds(**measured))
         seconds = time.monotonic() - started
@@ -280,89 +289,3 @@ class Pool:
                     "use a smaller model or a smaller num_ctx",
                 )
             self.sweep()
-
-
-def _start(
-    spec: RunnerSpec, log_file: Path, limit: float, check: Check
-) -> tuple[subprocess.Popen[str], dict[str, Any]]:
-    """Starts a runner and waits until it serves or has failed."""
-    with suppress(FileNotFoundError):
-        Path(spec.socket).unlink()
-    reading, writing = os.pipe()
-    _rotate(log_file)
-    with os.fdopen(reading, "rb") as answers, os.fdopen(private_file(log_file), "ab") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "jarvis.engine.runner", str(writing)],
-            stdin=subprocess.PIPE,
-            stdout=errors,
-            stderr=errors,
-            pass_fds=[writing],
-            env={"GOMP_SPINCOUNT": _SPIN_COUNT, **os.environ},
-            text=True,
-        )
-        os.close(writing)
-        try:
-            if process.stdin is not None:
-                with suppress(BrokenPipeError):
-                    process.stdin.write(spec.to_json() + "\n")
-                    process.stdin.flush()
-            line = _first_line(answers.fileno(), process.pid, spec.memory, limit, check)
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-    if line:
-        answer: dict[str, Any] = json.loads(line)
-    else:
-        answer = {"error": f"llama.cpp {_how_it_ended(process)} while it read the file"}
-    if "error" in answer:
-        process.kill()
-        process.wait()
-    return process, answer
-
-
-def _rotate(log_file: Path) -> None:
-    """Keeps what llama.cpp prints bounded: one older file."""
-    with suppress(FileNotFoundError):
-        if log_file.stat().st_size > _LOG_BYTES:
-            log_file.replace(log_file.with_name(log_file.name + ".1"))
-
-
-def _first_line(descriptor: int, pid: int, memory: int, limit: float, check: Check) -> bytes:
-    """What the runner reports. llama.cpp tries the file's template, which may never end."""
-    line, end = b"", time.monotonic() + limit
-    while not line.endswith(b"\n"):
-        ready, _, _ = select.select([descriptor], [], [], 0.2)
-        check()
-        if ready:
-            piece = os.read(descriptor, 1 << 16)
-            if not piece:
-                return b""
-            line += piece
-        elif time.monotonic() > end:
-            raise ModelUnavailable(f"the model was not loaded within {limit:.0f} s")
-        elif machine.resident_memory(pid) > memory:
-            raise ModelUnavailable(f"the file asks for more than {memory >> 20} MiB of memory")
-    return line
-
-
-def _how_it_ended(process: subprocess.Popen[str]) -> str:
-    try:
-        code = process.wait(5)
-    except subprocess.TimeoutExpired:
-        return "stopped answering"
-    return f"was killed by signal {-code}" if code < 0 else f"exited with {code}"
-
-
-def _end(loaded: Loaded) -> None:
-    """Ends a runner: closing its standard input is enough; a stuck one is killed."""
-    if loaded.process.stdin is not None:
-        with suppress(OSError):
-            loaded.process.stdin.close()
-    try:
-        loaded.process.wait(2)
-    except subprocess.TimeoutExpired:
-        loaded.process.kill()
-        loaded.process.wait()
-    with suppress(FileNotFoundError):
-        Path(loaded.address).unlink()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+from jarvis.retrieval import dates
 from jarvis.retrieval.question import Question
 from jarvis.store.vectors import Kind
 from jarvis.types import Vector
@@ -23,12 +24,17 @@ class Query:
         vector: its embedding; None: search by words alone.
         now: the time that "last week" is counted from, aware.
         words: what its words are worth, where that is known already (``Retriever.understand``).
+        period: the time that it names, if any; read once for every search.
     """
 
     text: str
     vector: Vector | None
     now: datetime
     words: Mapping[Kind, Question] = field(default_factory=dict)
+    period: dates.Period | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "period", dates.find(self.text, self.now))
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ class Retriever:
         vector = query.vector if model is not None else None
         if vector is not None and model is not None:
             check_vector(vector, model)
-        period = dates.find(query.text, query.now)
+        period = query.period
         with self.database.connection() as connection:
             question = self._question(connection, kind, user_id, query)
             if vector is None and not question.weights:
