@@ -345,7 +345,6 @@ class _Guard:
         if self.slotted and len(self.loaded.answering) >= self.loaded.spec.slots:
             self.since = now
         if now - self.since > SILENT_SECONDS:
-            self.loaded.retired = True
             raise RunnerFailed(f"the model gave no sign within {SILENT_SECONDS:.0f} s")
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from jarvis.engine import child, gguf_header, machine, speeds
 from jarvis.engine.gguf_header import Header
-from jarvis.engine.llama import Check
+from jarvis.engine.llama import Check, RunnerFailed
 from jarvis.engine.runner import RunnerSpec
 from jarvis.engine.speeds import Speeds
 from jarvis.engine.store import InstalledModel
@@ -119,13 +119,17 @@ class Pool:
             loaded.keep_alive = self.keep_alive if keep_alive is None else keep_alive
         try:
             yield loaded
+        except RunnerFailed as error:
+            # Gone or stuck, it may take a moment to die: nobody else is to wait for it.
+            loaded.retired |= not error.status
+            raise
         finally:
             with self._lock:
                 loaded.leases -= 1
                 loaded.idle_work = (0.0, 0.0)
                 loaded.expires = time.monotonic() + loaded.keep_alive
                 self._lock.notify_all()
-            if loaded.keep_alive <= 0 or not loaded.alive:
+            if loaded.keep_alive <= 0 or loaded.retired or not loaded.alive:
                 self.sweep()
 
     def unload(self, model: InstalledModel) -> None:
@@ -165,7 +169,7 @@ class Pool:
         for each in self.loaded():
             used = machine.processor_seconds(each.process.pid)
             since, before = each.idle_work
-            if each.leases or not since or used - before < (now - since) / 2:
+            if each.leases or not since or used - before < (now - since) / 10:
                 each.idle_work = (now, used)
             elif now - since > _RUNAWAY_SECONDS:
                 log.error("%s works for nobody: ended", each.model.name)
