@@ -237,6 +237,17 @@ def keep_draft(chat: Chat, text: str, error: JarvisError) -> None:
         chat.draft = text
 
 
+def keep_typed(chat: Chat, typed: str, *, send_now: bool = True) -> None:
+    """What was typed ahead is one message: sent when it ended with Enter, else a draft."""
+    text = typed.rstrip("\n")
+    if not text.strip():
+        return
+    if send_now and typed.endswith("\n") and not (chat.draft or chat.queued):
+        chat.queued = text
+    else:
+        chat.draft = "\n".join(part for part in (chat.draft, text) if part)
+
+
 class Background:
     """Makes ready what the first turn needs, while the user types.
 

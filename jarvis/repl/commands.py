@@ -49,9 +49,10 @@ class Command:
 COMMANDS: tuple[Command, ...] = (
     Command("help", "[COMMAND]", "what can be typed here", "command"),
     Command("new", "[TITLE]", "start a new session"),
-    Command("sessions", "[WORDS]", "list sessions, or those whose title has the words"),
+    Command("sessions", "[WORDS]", "list sessions, or those whose title has the words", "title"),
     Command("resume", "[ID or TITLE]", "go on with a session; without one, pick it", "session"),
-    Command("rename", "TITLE", "give this session a title", needs=Needs.SESSION, required=True),
+    Command("rename", "TITLE", "give this session a title", "own title", Needs.SESSION,
+            required=True),
     Command("search", "WORDS", "search memories, past talk and documents", required=True),
     Command("model", "[NAME]", "show the model, or switch to another", "model"),
     Command("system", "[NAME or TEXT]", "show or set who Jarvis is; - resets it", "persona"),

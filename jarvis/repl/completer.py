@@ -11,7 +11,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from jarvis.paths import expand
-from jarvis.repl.commands import BY_NAME, COMMANDS
+from jarvis.repl.commands import ALIASES, BY_NAME, COMMANDS
 
 Values = Iterable[tuple[str, str]]
 """What can be completed, each with a word about it."""
@@ -47,16 +47,30 @@ class ChatCompleter(Completer):
                         display_meta=command.help,
                     )
             return
-        found = BY_NAME.get(name.lower())
+        found = BY_NAME.get(ALIASES.get(name.lower(), name.lower()))
         if found is None or not found.completes:
             return
-        if found.completes in {"file", "doc"}:
-            yield from _files(argument.split(" ")[-1] if found.completes == "doc" else argument)
+        if found.completes == "file":
+            yield from _files(argument)
+        elif found.completes == "doc":
+            yield from self._documents(argument)
+        else:
+            yield from self._values(found.completes, argument)
+
+    def _documents(self, argument: str) -> Iterator[Completion]:
+        """Files to read in; behind ``forget`` the documents that are there."""
+        verb, blank, rest = argument.partition(" ")
+        if verb == "forget" and blank:
+            yield from self._values("document", rest)
             return
-        yield from self._values(found.completes, argument)
+        for word, about in (("forget ", "forget documents"), ("list", "the documents")):
+            if not blank and word.startswith(verb):
+                yield Completion(word, start_position=-len(verb), display_meta=about)
+        whole = list(_files(argument))  # a name may hold blanks
+        yield from whole or _files(argument.split(" ")[-1])
 
     def _values(self, kind: str, argument: str) -> Iterator[Completion]:
-        word = argument.split(" ")[-1] if kind == "memory" else argument
+        word = argument.split(" ")[-1] if kind in {"memory", "document"} else argument
         wanted = word.casefold()
         for value, about in self._sources.get(kind, list)():
             if value.casefold().startswith(wanted) or (wanted and wanted in about.casefold()):

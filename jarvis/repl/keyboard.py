@@ -60,15 +60,13 @@ def cooked(descriptor: int) -> Iterator[None]:
 
 
 class TypedAhead:
-    """What was typed while an answer streamed: one text, with the usual editing keys."""
+    """What was typed while work ran: one text, with the usual editing keys.
+
+    It ends with a line end where Enter was pressed last: a finished message.
+    """
 
     def __init__(self) -> None:
         self.text = ""
-
-    @property
-    def sent(self) -> bool:
-        """Whether it ended with Enter: a finished message."""
-        return self.text.endswith("\n")
 
     def take(self) -> str:
         """The text, which is then forgotten here."""
@@ -80,7 +78,8 @@ class TypedAhead:
         if name in {"c-m", "c-j"}:
             self.text += "\n"
         elif name == "<bracketed-paste>":
-            self.text += data.replace("\r\n", "\n").replace("\r", "\n")
+            # The line end that a copied line brings along is no Enter.
+            self.text += data.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
         elif name in {"c-h", "delete"}:
             self.text = self.text[:-1]
         elif name == "c-u":

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import glob
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jarvis.cli import output
 from jarvis.cli.output import Column
 from jarvis.cli.progress import Progress
-from jarvis.errors import JarvisError, UsageError
+from jarvis.errors import JarvisError, NotFound, UsageError
 from jarvis.paths import expand
 from jarvis.repl.chat import refresh
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from jarvis.services.document_ingest import IngestProgress
     from jarvis.services.documents import Documents
     from jarvis.services.search import Kind
-    from jarvis.types import ChunkHit
+    from jarvis.types import ChunkHit, Document
 
 LISTED = 20
 _MEMORY_COLUMNS: list[str | Column] = ["id", "type", Column("content", flexible=True)]
@@ -141,7 +143,7 @@ def doc(chat: Chat, terminal: Surface, argument: str) -> None:
     elif verb == "forget":
         if not rest.strip():
             raise UsageError("/doc forget needs an id or a name", "/doc lists them")
-        gone = documents.forget([documents.get(name) for name in rest.split()])
+        gone = documents.forget(_named(documents, rest.strip()))
         output.note("forgotten: " + ", ".join(row.name for row in gone.documents))
         refresh(chat)
     else:
@@ -151,9 +153,7 @@ def doc(chat: Chat, terminal: Surface, argument: str) -> None:
 def _ingest(chat: Chat, terminal: Surface, documents: Documents, argument: str) -> None:
     from jarvis.services.document_files import Selection
 
-    whole = expand(argument)
-    paths = [whole] if whole.exists() else [expand(w) for w in argument.split()]
-    files = list(Selection().files(paths))
+    files = list(Selection().files(_paths(argument)))
 
     def read() -> None:
         with Progress("reading", total=len(files) or None) as bar:
@@ -169,6 +169,38 @@ def _ingest(chat: Chat, terminal: Surface, documents: Documents, argument: str) 
 
     terminal.interruptible(read)
     refresh(chat)
+
+
+def _named(documents: Documents, names: str) -> list[Document]:
+    """The documents that are meant: one whose name may hold blanks, or one a word."""
+    try:
+        return [documents.get(names)]
+    except NotFound:
+        words = _words(names)
+        if words == [names]:
+            raise
+        return [documents.get(word) for word in words]
+
+
+def _paths(argument: str) -> list[Path]:
+    """The paths that are meant, as a shell would read them; one path may hold blanks unquoted."""
+    whole = expand(argument)
+    if whole.exists():
+        return [whole]
+    paths: list[Path] = []
+    for word in _words(argument):
+        path = expand(word)
+        found = [] if path.exists() else sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 -- absolute patterns too
+        paths += [Path(name) for name in found] or [path]
+    return paths
+
+
+def _words(text: str) -> list[str]:
+    """Words, of which quoted ones may hold blanks."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
 
 
 def explain(chat: Chat, terminal: Surface, argument: str) -> None:

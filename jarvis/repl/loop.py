@@ -7,9 +7,9 @@ from collections.abc import Callable
 from jarvis.cli import output
 from jarvis.errors import JarvisError
 from jarvis.repl import actions, commands
-from jarvis.repl.chat import Background, Chat
+from jarvis.repl.chat import Background, Chat, keep_typed
 from jarvis.repl.commands import Call
-from jarvis.repl.completer import ChatCompleter
+from jarvis.repl.completer import ChatCompleter, Values
 from jarvis.repl.history import ChatHistory, HistoryFile
 from jarvis.repl.keyboard import raw
 from jarvis.repl.prompt import InputLine
@@ -70,7 +70,8 @@ def _run(
             _guarded(lambda: opening(terminal))
         while True:
             text = _next(chat, terminal, ask)
-            _guarded(lambda text=text: _handle(chat, terminal, text, answer))  # type: ignore[misc]
+            done = _guarded(lambda text=text: _handle(chat, terminal, text, answer))  # type: ignore[misc]
+            keep_typed(chat, terminal.take_typed(), send_now=done)
             output.stdout().write("" if chat.queued else "\n")
     except (actions.Leave, EOFError):
         pass
@@ -102,14 +103,17 @@ def _handle(chat: Chat, terminal: Surface, text: str, answer: Callable[[str], No
         answer(call)
 
 
-def _guarded(work: Callable[[], None]) -> None:
-    """Errors and Ctrl-C are shown; only leaving ends the chat."""
+def _guarded(work: Callable[[], None]) -> bool:
+    """Errors and Ctrl-C are shown, and False is returned; only leaving ends the chat."""
     try:
         work()
     except JarvisError as error:
         output.print_error(error)
+        return False
     except KeyboardInterrupt:
         output.note("(interrupted)")
+        return False
+    return True
 
 
 def _greet(*, unicode: bool) -> None:
@@ -122,25 +126,30 @@ def _greet(*, unicode: bool) -> None:
 
 def _input_line(chat: Chat, terminal: Terminal, background: Background) -> InputLine:
     settings = chat.app.config.terminal
-    personas = chat.app.config.chat.personas
-    completer = ChatCompleter(
-        {
-            "command": lambda: [(c.name, c.help) for c in commands.COMMANDS],
-            "session": lambda: chat.values("session"),
-            "memory": lambda: chat.values("memory"),
-            "document": lambda: chat.values("document"),
-            "model": lambda: chat.values("model"),
-            "persona": lambda: [(name, text[:60]) for name, text in personas.items()],
-            "switch": lambda: [("on", "store nothing"), ("off", "store again")],
-            "copy": lambda: [("code", "the last block of code")],
-        }
-    )
     return InputLine(
         history=ChatHistory(HistoryFile(chat.app.paths.history, settings.history_entries)),
-        completer=completer,
+        completer=ChatCompleter(sources(chat)),
         toolbar=chat.toolbar,
         editing=settings.editing,
         colour=terminal.out.colour,
         unicode=terminal.out.unicode,
         on_ready=background.start,
     )
+
+
+def sources(chat: Chat) -> dict[str, Callable[[], Values]]:
+    """What the arguments of the slash commands are completed with, by the names in their table."""
+    return {
+        "command": lambda: [(c.name, c.help) for c in commands.COMMANDS],
+        "session": lambda: chat.values("session"),
+        "title": lambda: [(title, f"session {i}") for i, title in chat.values("session")],
+        "own title": lambda: [(chat.title, "as it is now")] if chat.title else [],
+        "memory": lambda: chat.values("memory"),
+        "document": lambda: chat.values("document"),
+        "model": lambda: chat.values("model"),
+        "persona": lambda: [
+            (name, text[:60]) for name, text in chat.app.config.chat.personas.items()
+        ],
+        "switch": lambda: [("on", "store nothing"), ("off", "store again")],
+        "copy": lambda: [("code", "the last block of code")],
+    }

@@ -81,7 +81,7 @@ class InputLine:
             completer=completer,
             complete_while_typing=False,
             multiline=True,
-            prompt_continuation=[("class:continuation", self._more)],
+            prompt_continuation=self._continuation,
             key_bindings=self._bindings(),
             bottom_toolbar=self._bottom,
             editing_mode=EditingMode.VI if editing == "vi" else EditingMode.EMACS,
@@ -126,6 +126,10 @@ class InputLine:
     def hint(self, text: str) -> None:
         """Shows something in the toolbar until the next key."""
         self._hint = text
+
+    def _continuation(self, width: int, line_number: int, wraps: int) -> StyleAndTextTuples:
+        """What stands before a further row: a mark before a line of its own, else blanks."""
+        return [("class:continuation", " " * width if wraps else self._more)]
 
     def _after_render(self, _: object) -> None:
         ready, self._on_ready = self._on_ready, None

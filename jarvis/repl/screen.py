@@ -4,7 +4,8 @@ No alternate screen and no absolute position: finished lines scroll into the scr
 output of any program. After the tail is drawn, the cursor goes back to where the tail begins.
 Erasing is then "from here to the end of the screen", which stays right when the window was
 resized in between, whether the terminal folds old lines anew or not; moving up by a counted
-number of rows would not.
+number of rows would not. A terminal may be narrower already than it says (tmux tells a new size
+a quarter of a second late), so the tail is drawn without wrapping: a row of it is one row.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from jarvis.repl.spans import Line, paint
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _ERASE_BELOW = "\x1b[J"
+_NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 
 
 class Screen:
@@ -68,4 +70,5 @@ class Screen:
         if not lines:
             return ""
         text = "\r\n".join(paint(line, self._colour) for line in lines)
-        return text + "\r" + (f"\x1b[{len(lines) - 1}A" if len(lines) > 1 else "")
+        up = f"\x1b[{len(lines) - 1}A" if len(lines) > 1 else ""
+        return f"{_NO_WRAP}{text}{_WRAP}\r{up}"

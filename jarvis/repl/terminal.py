@@ -48,6 +48,10 @@ class Surface(Protocol):
         """Lets the user write in their editor."""
         ...
 
+    def take_typed(self) -> str:
+        """What was typed while ``interruptible`` work ran, once; it ends with Enter if that did."""
+        ...
+
 
 def write(text: str) -> None:
     """Writes to the terminal at once."""
@@ -67,6 +71,7 @@ class Terminal:
         self.theme = theme
         self.descriptor = sys.stdin.fileno()
         self.interrupts = Interrupts()
+        self._typed = ""
         self.mark = "› " if self.out.unicode else "> "
 
     def size(self) -> os.terminal_size:
@@ -119,7 +124,16 @@ class Terminal:
                 return work()
         except KeyboardInterrupt:
             output.note("(interrupted)")
+            # Whoever stops the work looks at it first: what was typed waits in the next line.
+            watch.typed.text = watch.typed.text.rstrip("\n")
             return None
+        finally:
+            self._typed += watch.typed.take()
+
+    def take_typed(self) -> str:
+        """What was typed meanwhile."""
+        typed, self._typed = self._typed, ""
+        return typed
 
     def pick(self, rows: Sequence[str], question: str) -> int | None:
         """Lets the user choose with the arrows."""
@@ -198,3 +212,7 @@ class PlainTerminal:
         from jarvis.services.editor import edited
 
         return edited(draft)
+
+    def take_typed(self) -> str:
+        """Nothing: the terminal itself keeps it for the next line."""
+        return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jarvis.cli import output
 from jarvis.errors import JarvisError
-from jarvis.repl.chat import Chat, keep_draft
+from jarvis.repl.chat import Chat, keep_draft, keep_typed
 from jarvis.repl.interrupts import Interrupts
 from jarvis.repl.keyboard import Watch
 from jarvis.repl.terminal import PlainTerminal, Terminal, write
@@ -55,19 +55,7 @@ def send(chat: Chat, terminal: Terminal, text: str, keys: Sequence[KeyPress] = (
         output.print_error(error)
         keep_draft(chat, text, error)
     runner.settle(failed=error is not None)
-    _typed_ahead(chat, watch, send_now=error is None and not runner.interrupted)
-
-
-def _typed_ahead(chat: Chat, watch: Watch, *, send_now: bool) -> None:
-    """What was typed meanwhile is one message: sent when it ended with Enter, else a draft."""
-    sent = watch.typed.sent
-    typed = watch.typed.take()
-    if not typed.strip():
-        return
-    if sent and send_now and not chat.draft:
-        chat.queued = typed.rstrip("\n")
-    else:
-        chat.draft = "\n".join(part for part in (chat.draft, typed.rstrip("\n")) if part)
+    keep_typed(chat, watch.typed.take(), send_now=error is None and not runner.interrupted)
 
 
 class _Turn:

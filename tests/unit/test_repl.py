@@ -8,6 +8,7 @@ import os
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,8 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from jarvis.errors import UsageError
-from jarvis.repl import actions, commands
+from jarvis.repl import actions, commands, loop
+from jarvis.repl.chat import Chat
 from jarvis.repl.commands import COMMANDS, Call
 from jarvis.repl.completer import ChatCompleter
 from jarvis.repl.history import MAX_ENTRY, ChatHistory, HistoryFile, decode, encode
@@ -25,6 +27,7 @@ from jarvis.repl.keyboard import TypedAhead
 from jarvis.repl.pastes import SHOWN_LINES, Pastes
 from jarvis.repl.picker import Chooser
 from jarvis.repl.talk import age
+from jarvis.services.app import App
 
 # History
 
@@ -180,7 +183,6 @@ def test_typing_ahead_is_one_message_with_the_usual_keys() -> None:
         ("up", ""),
         ("c-m", "\r"),
     )
-    assert ahead.sent
     assert ahead.take() == "hello world\na\nb\n"
     assert ahead.take() == ""
     assert typed(("x", "x"), ("c-u", "")).text == ""
@@ -261,7 +263,12 @@ def test_mistakes_say_what_to_do() -> None:
 
 
 def completed(text: str, folder: Path) -> list[str]:
-    completer = ChatCompleter({"session": lambda: [("7", "Trip to Oslo"), ("12", "Budget")]})
+    completer = ChatCompleter(
+        {
+            "session": lambda: [("7", "Trip to Oslo"), ("12", "Budget")],
+            "document": lambda: [("3", "my report.pdf"), ("4", "notes.md")],
+        }
+    )
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -280,14 +287,19 @@ def test_completion(tmp_path: Path) -> None:
     assert completed("/resume osl", tmp_path) == ["7"]
     assert completed("/file ", tmp_path) == ["folder/", "notes.md"]
     assert completed("/file no", tmp_path) == ["notes.md"]
+    (tmp_path / "my report.pdf").write_text("")
     assert completed("/doc a.md no", tmp_path) == ["notes.md"]
+    assert completed("/doc my re", tmp_path) == ["my report.pdf"]
+    assert completed("/doc f", tmp_path) == ["forget ", "folder/"]
+    assert completed("/docs forget ", tmp_path) == ["3", "4"]
+    assert completed("/doc forget 3 note", tmp_path) == ["4"]
     assert completed("hello", tmp_path) == []
     assert completed("//re", tmp_path) == []
     assert completed("/undo ", tmp_path) == []
 
 
 def test_every_completer_of_the_table_exists() -> None:
-    known = {"command", "session", "memory", "model", "persona", "switch", "copy", "file", "doc"}
+    known = {"file", "doc", *loop.sources(Chat(cast(App, None)))}
     assert {command.completes for command in COMMANDS} - {""} <= known
 
 

@@ -23,6 +23,7 @@ class Terminal:
         self.clock = 0.0
         self.typed = ""
         self.written = 0
+        self.late: tuple[int, int] | None = None
 
     def view(self) -> AnswerView:
         return AnswerView(
@@ -40,7 +41,7 @@ class Terminal:
         self.stream.feed(text)
 
     def _size(self) -> os.terminal_size:
-        return os.terminal_size((self.screen.columns, self.screen.lines))
+        return os.terminal_size(self.late or (self.screen.columns, self.screen.lines))
 
     def resize(self, columns: int, rows: int) -> None:
         self.screen.resize(rows, columns)
@@ -85,6 +86,21 @@ def test_twenty_resizes_while_it_streams(seed: int) -> None:
     view.end()
     shown = " ".join(terminal.transcript()).split()
     assert shown == [f"<{n}>" for n in range(200)]
+
+
+def test_a_terminal_that_tells_its_new_width_late() -> None:
+    terminal = Terminal(columns=40, rows=30)
+    view = terminal.view()
+    text = " ".join(f"<{n}>" for n in range(200))
+    for start in range(0, len(text), 60):
+        terminal.resize(30, 30)
+        terminal.late = (40, 30)
+        stream(view, text[start : start + 20], random.Random(start))
+        terminal.late = None
+        stream(view, text[start + 20 : start + 60], random.Random(start))
+        terminal.resize(40, 30)
+    view.end()
+    assert "".join(terminal.transcript()).replace(" ", "") == text.replace(" ", "")
 
 
 def test_a_long_line_of_code_and_tabs_in_thirty_columns() -> None:
