@@ -17,6 +17,9 @@ GROUP = 64
 BACKGROUND_GROUP = 8
 """The same for background work, which pauses between groups while a chat runs."""
 
+LONGEST_WORD = 1024
+"""Characters: more than any token of a text that is one."""
+
 TOO_LONG = "the input length exceeds the context length"
 
 
@@ -74,6 +77,8 @@ class Embedding:
         # A token is at least a byte, and a model adds two of its own at most.
         if text.strip() and len(text.encode()) + 2 <= self.window:
             return text
+        if self.truncate:  # what is far behind the window need not even be tokenised
+            text = text[: self.window * LONGEST_WORD]
         whole = self._tokens(text, special=True)
         if len(whole) <= self.window:
             return whole

@@ -19,6 +19,9 @@ from jarvis.engine.toolcalls import Call, Piece, ToolCallFilter
 SILENT_SECONDS = 60.0
 """How long a model with a free slot may take before it begins to read a prompt."""
 
+LONGEST_TOKEN = 256
+"""Characters; a text of more for each token of the window is longer than the window for certain."""
+
 TOO_LONG = "the prompt is longer than the context: {have} tokens, and num_ctx is {window}"
 
 
@@ -74,6 +77,7 @@ class Generation:
         self.loaded, self.request, self.options = loaded, request, opts
         self.shift, self.top_logprobs = shift, top_logprobs
         self.window = min(options.num_ctx(opts) or loaded.num_ctx, loaded.num_ctx)
+        self._most = self.window * LONGEST_TOKEN
         self.outcome = Outcome()
 
     def chat(
@@ -105,6 +109,8 @@ class Generation:
         truncate: bool,
     ) -> Iterator[Part]:
         """Goes on with a prompt that is taken as it is."""
+        if isinstance(prompt, str) and len(prompt) > 2 * self._most and truncate:
+            prompt = prompt[: self._most] + prompt[-self._most :]
         if isinstance(prompt, list) or len(prompt.encode()) >= self.window:
             tokens = self._tokens(prompt)
             if len(tokens) >= self.window:
@@ -113,7 +119,8 @@ class Generation:
 
     def infill(self, prefix: str, suffix: str) -> Iterator[Part]:
         """Writes what stands between ``prefix`` and ``suffix``."""
-        request = self._request(None) | {"input_prefix": prefix, "input_suffix": suffix}
+        request = self._request(None)
+        request |= {"input_prefix": prefix[-self._most :], "input_suffix": suffix[: self._most]}
         return self._parts("/infill", request)
 
     def render(self, talk: Messages) -> str:
@@ -156,6 +163,10 @@ class Generation:
         size = sum(len(str(each["content"]).encode()) for each in talk) + len(
             json.dumps(request.get("tools", ""))
         )
+        if size > self._most:  # tokenising it all could take minutes
+            if not truncate:
+                raise HTTPError(400, TOO_LONG.format(have="too many", window=self.window))
+            request["messages"] = talk = messages.bounded(talk, self._most)
         # Most talks are short and their template takes them as they are: one trial costs less
         # than finding that out for certain. A token is at least a byte; a template adds a few.
         if size + 40 * len(talk) + 400 >= self.window:

@@ -27,10 +27,14 @@ log = logging.getLogger("jarvis.engine")
 MAX_HEAD = 64 << 10
 MAX_BODY = 64 << 20
 MAX_CONNECTIONS = 256
+"""More are told so; those beyond twice as many are closed unheard."""
+CHUNK_OVERHEAD = 256
+"""What a chunk of a body counts besides its bytes: many tiny ones are work, too."""
 IDLE_SECONDS = 120.0
 """How long an open connection may wait for its next request."""
 READ_SECONDS = 30.0
-"""How long a request may stall while it is sent."""
+SLOWEST_BYTES = 16 << 10
+"""A request may take so long to arrive, and a second more for so many bytes."""
 WRITE_SECONDS = 120.0
 """How long a client may stall while it is answered."""
 
@@ -40,6 +44,9 @@ _REASONS = {
     431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented",
     503: "Service Unavailable",
 }  # fmt: skip
+
+
+_TOO_SLOW = error_response(408, "the request was not sent in time")
 
 
 class Listener:
@@ -89,6 +96,10 @@ class Listener:
         with self._lock:
             self._connections += 1
             full = self._connections > MAX_CONNECTIONS
+            if self._connections > 2 * MAX_CONNECTIONS:
+                self._connections -= 1
+                connection.close()
+                return True
         threading.Thread(target=self._serve, args=(connection, full), daemon=True).start()
         return True
 
@@ -124,15 +135,17 @@ class _Connection:
 
     def __init__(self, connection: socket.socket, listener: Listener, full: bool) -> None:
         self.socket, self.listener, self.full = connection, listener, full
-        self.buffer = b""
+        self.buffer, self.deadline = b"", 0.0
 
     def run(self) -> None:
         first = True
         while True:
-            self.socket.settimeout(READ_SECONDS if first else IDLE_SECONDS)
+            self.deadline = time.monotonic() + (READ_SECONDS if first else IDLE_SECONDS)
             try:
                 head = self._head()
             except TimeoutError:
+                if self.buffer:
+                    self._send(_TOO_SLOW, "GET", "HTTP/1.1")
                 return
             if head is None:
                 return
@@ -153,10 +166,9 @@ class _Connection:
             keep = _keeps_alive(version, headers)
             origin = headers.get("origin", "")
             self._admit(headers)
-            self.socket.settimeout(READ_SECONDS)
             body = self._body(headers)
             self.socket.settimeout(WRITE_SECONDS)
-            path = urllib.parse.urlsplit(target).path
+            path = _path(target)
             tcp = self.listener.origins is not None
             request = Request(method, path, headers, body, self.socket.fileno(), tcp)
             response = self.listener.handler(request)
@@ -164,7 +176,7 @@ class _Connection:
             keep = keep and error.status not in {400, 403, 408, 413, 431, 503}
             response = error_response(error.status, error.message)
         except TimeoutError:
-            keep, response = False, error_response(408, "the request was not sent in time")
+            keep, response = False, _TOO_SLOW
         self._send(response, method, version, keep, origin)
         return keep
 
@@ -185,8 +197,11 @@ class _Connection:
             if len(self.buffer) > MAX_HEAD:
                 self._send(error_response(431, "the headers are too long"), "GET", "HTTP/1.1")
                 return None
+            idle = not self.buffer
             if not self._more():
                 return None
+            if idle:  # the request begins now, however long the connection was idle
+                self.deadline = time.monotonic() + READ_SECONDS
         head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
         return head
 
@@ -213,12 +228,12 @@ class _Connection:
                 if len(self.buffer) > 1024 or not self._more():
                     raise HTTPError(400, "invalid chunked body")
             size, _, self.buffer = self.buffer.partition(b"\r\n")
-            try:
-                length = int(size.split(b";")[0], 16)
-            except ValueError:
-                raise HTTPError(400, "invalid chunked body") from None
-            total += length
-            if length < 0 or total > MAX_BODY:
+            digits = size.split(b";")[0].strip()
+            if not digits or digits.strip(b"0123456789abcdefABCDEF"):
+                raise HTTPError(400, "invalid chunked body")
+            length = int(digits, 16)
+            total += length + CHUNK_OVERHEAD
+            if total > MAX_BODY:
                 raise HTTPError(413, f"the request is larger than {MAX_BODY >> 20} MiB")
             piece = self._exactly(length + 2)
             if not length:
@@ -228,7 +243,7 @@ class _Connection:
     def _exactly(self, length: int) -> bytes:
         pieces, have = [self.buffer], len(self.buffer)
         while have < length:
-            piece = self.socket.recv(1 << 18)
+            piece = self._receive(1 << 18)
             if not piece:
                 raise Cancelled("the client has gone")
             pieces.append(piece)
@@ -238,13 +253,24 @@ class _Connection:
         return content[:length]
 
     def _more(self) -> bool:
-        piece = self.socket.recv(1 << 16)
+        piece = self._receive(1 << 16)
         self.buffer += piece
         return bool(piece)
+
+    def _receive(self, most: int) -> bytes:
+        """What comes next, before the deadline, which moves with what has come."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self.socket.settimeout(left)
+        piece = self.socket.recv(most)
+        self.deadline += len(piece) / SLOWEST_BYTES
+        return piece
 
     def _send(
         self, response: Response, method: str, version: str, keep: bool = False, origin: str = ""
     ) -> None:
+        self.socket.settimeout(WRITE_SECONDS)
         streamed = response.lines is not None
         chunked = streamed and version != "HTTP/1.0"
         status = response.status
@@ -305,6 +331,13 @@ def _parse_head(head: bytes) -> tuple[str, str, str, dict[str, str]]:
             raise HTTPError(400, f"the header {name} stands twice")
         headers[name] = value.strip()
     return parts[0].upper(), parts[1], parts[2], headers
+
+
+def _path(target: str) -> str:
+    try:
+        return urllib.parse.urlsplit(target).path
+    except ValueError:
+        raise HTTPError(400, "invalid request target") from None
 
 
 def _keeps_alive(version: str, headers: Mapping[str, str]) -> bool:

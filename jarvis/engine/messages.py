@@ -136,6 +136,21 @@ def _alternate(messages: Messages) -> Messages:
     return _merge(plain)
 
 
+def bounded(messages: Messages, most: int) -> Messages:
+    """Without what cannot be in any window of ``most`` characters: the beginning of a long talk.
+
+    System messages count by themselves; of a message that does not fit its end is kept.
+    """
+    left = {True: most, False: most}
+    kept: Messages = []
+    for each in reversed(messages):
+        system, text = each["role"] == "system", str(each["content"])
+        if left[system] > 0:
+            kept.append({**each, "content": text[-left[system] :]})
+        left[system] -= len(text)
+    return kept[::-1]
+
+
 def without_oldest(messages: Messages, count: int) -> Messages:
     """Leaves out the ``count`` oldest messages, but no system message and never the last.
 

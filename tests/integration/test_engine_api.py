@@ -368,8 +368,27 @@ def test_a_single_message_that_is_too_long_is_cut(served: Served) -> None:
         "stream": False,
     }
     for path in ("/api/chat", "/api/generate"):
-        assert 100 < served.post(path, body).json()["prompt_eval_count"] < 256
+        assert 50 < served.post(path, body).json()["prompt_eval_count"] < 256
     assert served.post("/api/generate", {**body, "truncate": False}).status_code == 400
+
+
+def test_texts_of_megabytes_are_cut_before_they_are_tokenised(served: Served) -> None:
+    long = "word " * 4_000_000
+    body: dict[str, Any] = {"model": "short", "prompt": long, "options": {"num_predict": 1}}
+    body |= {"messages": [{"role": "system", "content": "rules"}] * 3, "stream": False}
+    body["messages"] += [{"role": "user", "content": text} for text in ("old", long, long, "last")]
+    for path in ("/api/chat", "/api/generate"):
+        assert 50 < served.post(path, body).json()["prompt_eval_count"] < 256
+        refused = served.post(path, {**body, "truncate": False})
+        assert (refused.status_code, set(refused.json())) == (400, {"error"})
+
+
+def test_a_context_of_tokens_that_do_not_exist_is_refused(served: Served) -> None:
+    for context in ([10**9], [-1], ["x"], [10**30]):
+        body = {"model": "tiny", "prompt": "x", "context": context, "stream": False}
+        refused = served.post("/api/generate", body)
+        assert (refused.status_code, set(refused.json())) == (400, {"error"}), context
+    assert served.chat()["done"]
 
 
 def test_a_larger_window_reloads_and_a_smaller_one_does_not(served: Served) -> None:
