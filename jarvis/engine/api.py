@@ -13,12 +13,7 @@ from typing import Any
 
 from jarvis import __version__
 from jarvis.config import Config
-from jarvis.engine import (
-    answers,
-    embed,
-    options,
-    show,
-)
+from jarvis.engine import answers, embed, openai, options, show
 from jarvis.engine.answers import Asked
 from jarvis.engine.library import Library
 from jarvis.engine.llama import Cancelled, RunnerFailed
@@ -69,6 +64,10 @@ class Engine:
             "/api/copy": {"POST": self.library.copy},
             "/api/create": {"POST": unserved},
             "/api/push": {"POST": unserved},
+            "/v1/chat/completions": {"POST": self._chat_completions},
+            "/v1/completions": {"POST": self._completions},
+            "/v1/embeddings": {"POST": self._openai_embeddings},
+            "/v1/models": {"GET": self.library.openai_models},
             "/api/jarvis": {"GET": self.status, "DELETE": self.stop},
             "/api/jarvis/unload": {"POST": self.unload},
         }
@@ -77,19 +76,20 @@ class Engine:
         """Answers one request. Whatever goes wrong becomes ``{"error": …}``."""
         started = time.monotonic()
         self.requests += 1
+        refuse = openai.error_response if request.path.startswith("/v1/") else error_response
         try:
             response = self._dispatch(request)
         except HTTPError as error:
-            response = error_response(error.status, error.message)
+            response = refuse(error.status, error.message)
         except Cancelled:
             if not request.cancelled.is_set():
                 raise  # the client has gone: nobody to tell
-            response = error_response(503, PREEMPTED)
+            response = refuse(503, PREEMPTED)
         except (RunnerFailed, JarvisError) as error:
-            response = error_response(*failure(error))
+            response = refuse(*failure(error))
         except Exception:
             log.exception("%s %s failed", request.method, request.path)
-            response = error_response(500, "internal error; see the engine's log")
+            response = refuse(500, "internal error; see the engine's log")
         log.info(
             "%a %a %d %.1f ms",
             request.method[:20], request.path[:80], response.status,
@@ -103,6 +103,8 @@ class Engine:
         methods = self.routes.get(request.path)
         if request.path.startswith("/api/blobs/"):
             return unserved(request)
+        if request.path.startswith("/v1/models/"):
+            methods = {"GET": self.library.openai_model}
         if methods is None:
             return text_response("404 page not found", 404)
         route = methods.get(request.method)
@@ -157,18 +159,24 @@ class Engine:
         return self._answer(request, answers.Generate)
 
     def _answer(self, request: Request, kind: type[Asked]) -> Response:
-        body = request.json()
-        model = self.library.find(body)
-        asked = kind(body, model)
+        asked, lines = self.ask(request, request.json(), kind)
+        if asked.empty or not asked.streamed:
+            return json_response(asked.joined(lines))
+        return Response(lines=lines)
+
+    def ask(
+        self, request: Request, body: Mapping[str, Any], kind: type[Asked]
+    ) -> tuple[Asked, Iterator[dict[str, Any]]]:
+        """Begins an answer: what was asked, and its lines as ``/api/chat`` or the like has them.
+
+        The first line is made here, so that an error has a status; a later one is the last line.
+        """
+        asked = kind(body, self.library.find(body))
         keep = options.keep_alive(body.get("keep_alive"))
         if asked.empty:
-            return self._load_only(request, asked, keep)
+            return asked, iter([self._load_only(request, asked, keep)])
         lines = self._lines(request, asked, keep)
-        if not asked.streamed:
-            return json_response(asked.joined(lines))
-        # The first line is made before the head is sent, so that an error has its status.
-        first = next(lines)
-        return Response(lines=_rejoined(first, lines))
+        return asked, _rejoined(next(lines), lines)
 
     def _lines(
         self, request: Request, asked: Asked, keep: float | None
@@ -197,13 +205,34 @@ class Engine:
             else:
                 yield {"error": failure(error)[1]}
 
-    def _load_only(self, request: Request, asked: Asked, keep: float | None) -> Response:
+    def _load_only(self, request: Request, asked: Asked, keep: float | None) -> dict[str, Any]:
         """An empty prompt loads the model; with ``keep_alive`` 0 it unloads it."""
         if keep == 0:
             self.pool.unload(asked.model)
-            return json_response(asked.loaded_line("unload"))
+            return asked.loaded_line("unload")
         with self.pool.lease(asked.model, asked.window, keep, request.check):
-            return json_response(asked.loaded_line("load"))
+            return asked.loaded_line("load")
+
+    # The same in OpenAI's form
+
+    def _chat_completions(self, request: Request) -> Response:
+        return self._openai_answer(request, openai.ChatCompletion, answers.Chat)
+
+    def _completions(self, request: Request) -> Response:
+        return self._openai_answer(request, openai.TextCompletion, answers.Generate)
+
+    def _openai_answer(
+        self, request: Request, form: type[openai.Completion], kind: type[Asked]
+    ) -> Response:
+        completion = form(request.json())
+        asked, lines = self.ask(request, completion.body, kind)
+        if not asked.streamed:
+            return json_response(completion.whole(asked.joined(lines)))
+        return Response(lines=completion.chunks(lines), events=True)
+
+    def _openai_embeddings(self, request: Request) -> Response:
+        body = request.json()
+        return json_response(openai.embeddings(body, self.vectors(request, body)))
 
     @contextmanager
     def _turn(self, request: Request) -> Iterator[None]:
@@ -218,8 +247,11 @@ class Engine:
 
     def embed(self, request: Request) -> Response:
         """``POST /api/embed``."""
+        return json_response(self.vectors(request, request.json()))
+
+    def vectors(self, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer of ``/api/embed`` to ``body``."""
         started = time.monotonic()
-        body = request.json()
         model = self.library.find(body)
         texts, length = embed.inputs(body), embed.dimensions(body)
         truncate = options.flag(body, "truncate", default=True)
@@ -236,15 +268,13 @@ class Engine:
                 vectors += [embed.shorten(vector, length) for vector in group]
                 if background:
                     self.schedule.give_way(request.check)
-        return json_response(
-            {
-                "model": body["model"],
-                "embeddings": vectors,
-                "total_duration": embed.nanoseconds(started),
-                "load_duration": load,
-                "prompt_eval_count": work.tokens,
-            }
-        )
+        return {
+            "model": _called(body),
+            "embeddings": vectors,
+            "total_duration": embed.nanoseconds(started),
+            "load_duration": load,
+            "prompt_eval_count": work.tokens,
+        }
 
     def embeddings(self, request: Request) -> Response:
         """``POST /api/embeddings``, the older form: one prompt, one vector."""
@@ -266,12 +296,17 @@ class Engine:
         opts: Mapping[str, Any],
     ) -> Iterator[Loaded]:
         if not show.header(model).is_embedding:
-            raise HTTPError(400, f'"{body["model"]}" does not support embeddings')
+            raise HTTPError(400, f'"{_called(body)}" does not support embeddings')
         if request.headers.get(BACKGROUND_HEADER):
             self.schedule.give_way(request.check)
         keep = options.keep_alive(body.get("keep_alive"))
         with self.pool.lease(model, options.num_ctx(opts), keep, request.check) as loaded:
             yield loaded
+
+
+def _called(body: Mapping[str, Any]) -> str:
+    """The model's name as the request has it."""
+    return str(body.get("model") or body.get("name"))
 
 
 def unserved(request: Request) -> Response:

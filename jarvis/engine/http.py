@@ -14,13 +14,12 @@ import socket
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import Any
+from collections.abc import Mapping
+from contextlib import closing
 
 from jarvis.engine.llama import Cancelled
 from jarvis.engine.origins import Origins
-from jarvis.engine.request import Handler, HTTPError, Request, Response, encode, error_response
+from jarvis.engine.request import Handler, HTTPError, Request, Response, error_response
 
 log = logging.getLogger("jarvis.engine")
 
@@ -276,7 +275,7 @@ class _Connection:
         status = response.status
         head = [
             f"HTTP/1.1 {status} {_REASONS.get(status, 'Error')}",
-            f"Content-Type: {'application/x-ndjson' if streamed else response.kind}",
+            f"Content-Type: {response.content_type}",
             f"Date: {_http_date()}",
         ]
         if chunked:
@@ -297,23 +296,17 @@ class _Connection:
         if not streamed or method == "HEAD":
             self.socket.sendall(raw + (b"" if method == "HEAD" else response.content))
             return
-        self._stream(raw, response.lines or iter(()), chunked)
+        self._stream(raw, response, chunked)
 
-    def _stream(self, head: bytes, lines: Iterator[Mapping[str, Any]], chunked: bool) -> None:
+    def _stream(self, head: bytes, response: Response, chunked: bool) -> None:
         pending = head
-        try:
-            for line in lines:
-                content = encode(line) + b"\n"
+        with closing(response.pieces()) as pieces:
+            for content in pieces:
                 if chunked:
                     content = b"%x\r\n%s\r\n" % (len(content), content)
                 self.socket.sendall(pending + content)
                 pending = b""
-            self.socket.sendall(pending + (b"0\r\n\r\n" if chunked else b""))
-        finally:
-            close = getattr(lines, "close", None)
-            if close is not None:
-                with suppress(Cancelled):
-                    close()
+        self.socket.sendall(pending + (b"0\r\n\r\n" if chunked else b""))
 
 
 def _parse_head(head: bytes) -> tuple[str, str, str, dict[str, str]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import urllib.parse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jarvis.config import Config
-from jarvis.engine import catalogue, options, pull, show, store
+from jarvis.engine import catalogue, openai, options, pull, show, store
 from jarvis.engine.download import Stopped
 from jarvis.engine.pool import Pool
 from jarvis.engine.request import HTTPError, Request, Response, error_response, json_response
@@ -122,6 +123,16 @@ class Library:
         except UsageError as error:
             raise HTTPError(400, error.message) from error
         return Response(200)
+
+    def openai_models(self, _: Request) -> Response:
+        """``GET /v1/models``."""
+        models = [openai.model(each) for each in store.installed(self.paths)]
+        return json_response({"object": "list", "data": models})
+
+    def openai_model(self, request: Request) -> Response:
+        """``GET /v1/models/NAME``."""
+        name = urllib.parse.unquote(request.path.removeprefix("/v1/models/"))
+        return json_response(openai.model(self.find({"model": name})))
 
     def find(self, body: Mapping[str, Any]) -> InstalledModel:
         """The model that a request names.

@@ -7,7 +7,8 @@ import os
 import select
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,12 +79,38 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """An answer: ``content`` as it is, or ``lines`` as a stream of JSON objects."""
+    """An answer: ``content`` as it is, or ``lines`` as a stream of JSON objects.
+
+    ``events``: the stream is one of server-sent events, as OpenAI has it, instead of NDJSON.
+    """
 
     status: int = 200
     content: bytes = b""
     kind: str = _JSON
     lines: Iterator[Mapping[str, Any]] | None = None
+    events: bool = False
+
+    @property
+    def content_type(self) -> str:
+        """The media type of what is sent."""
+        if self.lines is None:
+            return self.kind
+        return "text/event-stream" if self.events else "application/x-ndjson"
+
+    def pieces(self) -> Generator[bytes, None, None]:
+        """The stream, framed. Closing it closes ``lines``, which stops the work."""
+        lines = self.lines or iter(())
+        try:
+            for line in lines:
+                content = encode(line)
+                yield b"data: %s\n\n" % content if self.events else content + b"\n"
+            if self.events:
+                yield b"data: [DONE]\n\n"
+        finally:
+            close = getattr(lines, "close", None)
+            if close is not None:
+                with suppress(Cancelled):
+                    close()
 
 
 def json_response(value: object, status: int = 200) -> Response:

@@ -373,7 +373,7 @@ def test_a_single_message_that_is_too_long_is_cut(served: Served) -> None:
 
 
 def test_texts_of_megabytes_are_cut_before_they_are_tokenised(served: Served) -> None:
-    long = "word " * 4_000_000
+    long = "word " * 400_000
     body: dict[str, Any] = {"model": "short", "prompt": long, "options": {"num_predict": 1}}
     body |= {"messages": [{"role": "system", "content": "rules"}] * 3, "stream": False}
     body["messages"] += [{"role": "user", "content": text} for text in ("old", long, long, "last")]
