@@ -145,6 +145,9 @@ def doc(chat: Chat, terminal: Surface, argument: str) -> None:
             raise UsageError("/doc forget needs an id or a name", "/doc lists them")
         gone = documents.forget(_named(documents, rest.strip()))
         output.note("forgotten: " + ", ".join(row.name for row in gone.documents))
+        if not gone.verified:
+            raise JarvisError("something of it is still found", "/doc forget it again; then doctor")
+        output.note("checked: no search and no prompt finds it; the file is where it was")
         refresh(chat)
     else:
         _ingest(chat, terminal, documents, argument)
@@ -155,7 +158,7 @@ def _ingest(chat: Chat, terminal: Surface, documents: Documents, argument: str) 
 
     files = list(Selection().files(_paths(argument)))
 
-    def read() -> None:
+    def read() -> bool:
         with Progress("reading", total=len(files) or None) as bar:
 
             def show(event: IngestProgress) -> None:
@@ -166,8 +169,10 @@ def _ingest(chat: Chat, terminal: Surface, documents: Documents, argument: str) 
             for result in documents.ingest(files, progress=show):
                 about = result.error if result.status == "failed" else f"{result.chunks} passages"
                 output.note(f"{result.status}: {result.path}, {about}")
+        return True
 
-    terminal.interruptible(read)
+    if terminal.interruptible(read) is None:
+        output.note("what was read by then is kept; the same /doc goes on from there")
     refresh(chat)
 
 
@@ -185,14 +190,17 @@ def _named(documents: Documents, names: str) -> list[Document]:
 def _paths(argument: str) -> list[Path]:
     """The paths that are meant, as a shell would read them; one path may hold blanks unquoted."""
     whole = expand(argument)
-    if whole.exists():
-        return [whole]
-    paths: list[Path] = []
-    for word in _words(argument):
-        path = expand(word)
-        found = [] if path.exists() else sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 -- absolute patterns too
-        paths += [Path(name) for name in found] or [path]
-    return paths
+    if found := _matches(whole):
+        return found
+    paths = [expand(word) for word in _words(argument)]
+    return [match for path in paths for match in _matches(path) or [path]]
+
+
+def _matches(path: Path) -> list[Path]:
+    """The path itself where there is one, else what it matches as a pattern."""
+    if path.exists():
+        return [path]
+    return [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207 -- absolute patterns too
 
 
 def _words(text: str) -> list[str]:

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
     from jarvis.services.turns import TurnEvent, TurnResult
 
-STAGES = {"context": "looking things up", "prompt": "reading", "answer": "answering"}
+STAGES = {
+    "context": "looking things up",
+    "prompt": "reading",
+    "answer": "answering",
+    "tool": "running the tool",
+}
 """What is shown while a stage lasts, by its name in the turn's events."""
 
 
