@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from jarvis.errors import DatabaseUnavailable
 from jarvis.llm.protocols import ChatChunk, ChatMessage, ChatUsage, ModelInfo
 from jarvis.services.app import App
 from jarvis.services.context import ContextLoader
@@ -134,6 +135,11 @@ def fill(app: App, model: EmbeddingModel, settings: Settings) -> None:
     for job in (indexing.statistics_job(), indexing.indexes_job()):
         while job.run_once(app, lambda: False):
             pass
+    with (
+        contextlib.suppress(DatabaseUnavailable),
+        contextlib.closing(app.database.connect_as_owner()) as owner,
+    ):
+        samples.settle(owner)
 
 
 def _index(app: App, model: EmbeddingModel, kind: Any, texts: Sequence[str]) -> None:

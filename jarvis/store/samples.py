@@ -102,6 +102,18 @@ def set_counters(tx: Connection, user_id: int) -> None:
         )
 
 
+def settle(owner: Connection) -> None:
+    """Does at once what autovacuum would do beside the measurement, a minute after such a load.
+
+    Args:
+        owner: a connection in autocommit; a table of another role's is passed over.
+    """
+    owner.execute(
+        "VACUUM (ANALYZE) sessions, messages, memories, chunks, memory_terms, message_terms,"
+        " chunk_terms, memory_vectors, message_vectors, chunk_vectors"
+    )
+
+
 def remove_user(tx: Connection, user_id: int) -> None:
     """Deletes a user of a benchmark with everything."""
     tx.execute("DELETE FROM users WHERE user_id = %s", (user_id,))
