@@ -17,6 +17,7 @@ characters map back to the original, so hiding letters or zero-width spaces chan
 from __future__ import annotations
 
 # ruff: noqa: E501 -- the table of patterns reads best with one entry a line
+import html
 import re
 import unicodedata
 from functools import cache, lru_cache
@@ -71,6 +72,7 @@ _SHOW = (
     r"(?:show|print|repeat|reveal|output|list|summari[sz]e|translate|explain|encode|tell|write|"
     r"display|dump|expose|leak|share|provide|convert|reply|respond|give|copy|continue|recite)"
 )
+_CODING = r"(?:(?:rot-?13|base-?64|hex|morse|caesar)[^\w\n]+)?"
 _MODEL = r"(?:ai|bot|chat ?bot|language model|llm|(?:ai )?assistants?|gpt|ai models?)"
 
 _COMMANDS: tuple[tuple[str, str], ...] = (
@@ -116,7 +118,7 @@ _COMMANDS: tuple[tuple[str, str], ...] = (
         "answer",
         _ORDER
         + _EDIT
-        + r"\b[^.\n]{0,90}\b(?:your|the|each|every)[^\w\n]+(?:next[^\w\n]+|own[^\w\n]+|"
+        + r"\b(?:[^.\n]|\.(?=\w)){0,90}\b(?:your|the|each|every)[^\w\n]+(?:next[^\w\n]+|own[^\w\n]+|"
         r"final[^\w\n]+|default[^\w\n]+)?"
         + _ANSWER
         + r"\b(?![^\w\n]+(?:sheet|letter|from|of|i got)\b)",
@@ -156,7 +158,14 @@ _COMMANDS: tuple[tuple[str, str], ...] = (
         r"\bsome roleplay\b[^.\n]{0,5}[^\w\n]*follow your\b|\bopen to answering any question\b|"
         r"\btry and respond like\b|\brespond as such\b",
     ),
-    ("prompt", _START + _SHOW + r"\b(?![^.\n]{0,10}\bprompt i\b)[^.\n]{0,60}?" + _PROMPT),
+    (
+        "answer",
+        _START + r"(?:do not|don'?t|never)[^\w\n]+(?:add|include|give|write)[^\w\n]+(?:any |"
+        r"an )?(?:other |extra |additional |further )?(?:explanations?|comments?|commentary|quotations?)\b",
+    ),
+    ("answer", r"\bwhat would you (?:say|answer|reply|respond) to an? user\b"),
+    ("answer", r"\bif an? user\b[^.?\n]{0,60}\bwhat would you (?:say|answer|reply|respond)\b"),
+    ("prompt", _START + _CODING + _SHOW + r"\b(?![^.\n]{0,10}\bprompt i\b)[^.\n]{0,60}?" + _PROMPT),
     ("prompt", r"\bwhat (?:are|is|were) your (?:\w+ )?(?:instructions|prompt|rules)\b"),
     ("prompt", r"\bwhat are you not (?:supposed|allowed) to\b"),
     ("prompt", r"\b(?:instructions|prompt|rules)\b[^.\n]{0,40}\byour? password\b"),
@@ -269,17 +278,40 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     )
 
 
-def _fold(text: str) -> tuple[str, list[int]]:
-    """A copy for matching, and for each of its characters the index in ``text`` it came from."""
+_LOOKALIKES = str.maketrans(
+    "авеикмнорстухіјѕԁһԛԝոսɡıαειοκνρτυχ’",
+    "abeukmhopctyxijsdhqwnugiaeioknptux'",
+)
+"""Letters of other alphabets that are drawn like a Latin one, after case folding."""
+
+_MIXED = re.compile(r"(?=[^\W\d_]*[a-z])(?=[^\W\d_]*[^\W\d_a-z])[^\W\d_]+")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
+
+
+def _fold(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """A copy for matching, and for each of its characters where in ``text`` it stands.
+
+    Character references are read, and a word that mixes Latin letters with others that are drawn
+    like them is read as Latin. A word of one alphabet stays as it is.
+    """
     folded: list[str] = []
-    origin: list[int] = []
-    for index, character in enumerate(text):
-        if unicodedata.category(character) in {"Cf", "Cs", "Cn", "Co"}:
-            continue
-        for piece in unicodedata.normalize("NFKC", character).casefold():
-            folded.append("'" if piece == "’" else piece)
-            origin.append(index)
-    return "".join(folded), origin
+    origin: list[tuple[int, int]] = []
+    references = {found.start(): found for found in _ENTITY.finditer(text)} if "&" in text else {}
+    index = 0
+    while index < len(text):
+        reference = references.get(index)
+        character = html.unescape(reference[0]) if reference else text[index]
+        begin, index = index, reference.end() if reference else index + 1
+        for sign in character:
+            if unicodedata.category(sign) in {"Cf", "Cs", "Cn", "Co"}:
+                continue
+            for piece in unicodedata.normalize("NFKC", sign).casefold():
+                folded.append("'" if piece == "’" else piece)
+                origin.append((begin, index))
+    copy = "".join(folded)
+    if not copy.isascii():
+        copy = _MIXED.sub(lambda word: word[0].translate(_LOOKALIKES), copy)
+    return copy, origin
 
 
 _SENTENCE = re.compile(
@@ -329,7 +361,7 @@ def _commands(text: str) -> list[tuple[int, int, str]]:
         first = start + len(piece) - len(piece.lstrip())
         last = start + len(piece.rstrip())
         if last > first:
-            spans.append((origin[first], origin[last - 1] + 1, kind))
+            spans.append((origin[first][0], origin[last - 1][1], kind))
     return spans
 
 
