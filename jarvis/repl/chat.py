@@ -30,7 +30,7 @@ class Chat:
         files: attached to the next message.
         past: the turns of a private chat, which nobody else keeps.
         last: the last finished answer.
-        asked: the last question.
+        asked: the last question, and ``asked_files`` what was attached to it.
         last_message: up to which message this chat knows what its session holds.
         own_turns: turns of its own since then.
         draft: what stands in the next input line already.
@@ -51,6 +51,7 @@ class Chat:
     past: list[PastTurn] = field(default_factory=list)
     last: TurnResult | None = None
     asked: str = ""
+    asked_files: list[tuple[str, str]] = field(default_factory=list)
     partial: str = ""
     facts: int | None = None
     last_message: int = 0
@@ -110,6 +111,11 @@ class Chat:
             self.last_message = last[-1].id if last else 0
         self.own_turns = 0
 
+    def asks(self, text: str) -> None:
+        """A message is sent, with what is attached."""
+        self.asked, self.asked_files = text, list(self.files)
+        self.partial, self.last = "", None
+
     def finished(self, result: TurnResult) -> None:
         """Takes over what a finished turn brought."""
         self.last = result
@@ -159,6 +165,7 @@ class Chat:
         self.past.clear()
         self.last, self.asked, self.partial = None, "", ""
         self.files.clear()
+        self.asked_files.clear()
 
     def missing(self, needs: Needs) -> str:
         """Why a command cannot run now, or ""."""

@@ -148,7 +148,8 @@ def sources(chat: Chat) -> dict[str, Callable[[], Values]]:
         "document": lambda: chat.values("document"),
         "model": lambda: chat.values("model"),
         "persona": lambda: [
-            (name, text[:60]) for name, text in chat.app.config.chat.personas.items()
+            *((name, text[:60]) for name, text in chat.app.config.chat.personas.items()),
+            ("-", "the usual persona"),
         ],
         "switch": lambda: [("on", "store nothing"), ("off", "store again")],
         "copy": lambda: [("code", "the last block of code")],

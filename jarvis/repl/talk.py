@@ -150,6 +150,8 @@ def retry(chat: Chat, terminal: Surface, argument: str) -> None:
     if not words:
         output.note("there is no question to ask again")
         return
+    if words.strip() == chat.asked.strip():
+        chat.files = list(dict.fromkeys([*chat.asked_files, *chat.files]))
     chat.queued = words
 
 

@@ -35,7 +35,7 @@ def send(chat: Chat, terminal: Terminal, text: str, keys: Sequence[KeyPress] = (
     Args:
         keys: what was typed behind the message and is read already.
     """
-    chat.asked, chat.partial, chat.last = text, "", None
+    chat.asks(text)
     watch = Watch(terminal.descriptor, terminal.interrupts)
     view = terminal.view(lambda: watch.typed.text)
     watch.tick = view.tick
@@ -146,7 +146,7 @@ def send_plainly(chat: Chat, terminal: PlainTerminal, text: str) -> None:
     from jarvis.security.terminal import TerminalFilter
     from jarvis.services import turns
 
-    chat.asked, chat.partial, chat.last = text, "", None
+    chat.asks(text)
     safe, failed = TerminalFilter(), False
     result: TurnResult | None = None
     pieces: list[str] = []

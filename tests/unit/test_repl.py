@@ -17,7 +17,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from jarvis.errors import UsageError
-from jarvis.repl import actions, commands, loop
+from jarvis.repl import actions, commands, loop, talk
 from jarvis.repl.chat import Chat
 from jarvis.repl.commands import COMMANDS, Call
 from jarvis.repl.completer import ChatCompleter
@@ -27,6 +27,7 @@ from jarvis.repl.keyboard import TypedAhead
 from jarvis.repl.pastes import SHOWN_LINES, Pastes
 from jarvis.repl.picker import Chooser
 from jarvis.repl.talk import age
+from jarvis.repl.terminal import Surface
 from jarvis.services.app import App
 
 # History
@@ -301,6 +302,17 @@ def test_completion(tmp_path: Path) -> None:
 def test_every_completer_of_the_table_exists() -> None:
     known = {"file", "doc", *loop.sources(Chat(cast(App, None)))}
     assert {command.completes for command in COMMANDS} - {""} <= known
+
+
+def test_what_was_attached_is_asked_again_with_its_question() -> None:
+    chat = Chat(cast(App, None), private=True, files=[("a.txt", "red")])
+    chat.asks("What colour?")
+    chat.files.clear()
+    chat.keep("What colour?", "Blue.")
+    talk.retry(chat, cast(Surface, None), "")
+    assert chat.queued == "What colour?"
+    assert chat.files == [("a.txt", "red")]
+    assert not chat.past
 
 
 # Choosing
