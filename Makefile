@@ -35,7 +35,7 @@ faults: $(VENV)/.dev  ## kill everything, many times, and count what was lost
 	$(BIN)/python -m tests.faults
 
 fuzz: $(VENV)/.dev  ## hostile input, for longer than in the tests
-	JARVIS_FUZZ=1 $(BIN)/pytest -q tests/faults tests/unit -k fuzz
+	FUZZ_BUDGET=$(or $(BUDGET),20) $(BIN)/pytest -q tests/faults tests/unit -k fuzz
 
 stop:  ## stop the background parts
 	if [ -x $(BIN)/jarvis ]; then $(BIN)/jarvis worker stop; $(BIN)/jarvis engine stop; $(BIN)/jarvis db stop; fi
