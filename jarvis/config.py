@@ -50,7 +50,11 @@ class DatabaseSettings:
     sslmode: str = ""
     """libpq's sslmode, for example verify-full; empty leaves it to the address."""
     sslrootcert: str = ""
-    """File with the certificates to trust."""
+    """File with the certificates to trust; system: those of this machine."""
+    sslcert: str = ""
+    """File with a certificate of your own, where the server asks for one."""
+    sslkey: str = ""
+    """File with its key, readable by you alone."""
     schema: str = ""
     """Schema that holds Jarvis's tables; empty: the role's default."""
     prepared_statements: bool = True

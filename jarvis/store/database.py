@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import urllib.parse
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,7 +18,8 @@ from psycopg.rows import TupleRow
 from jarvis import postgres
 from jarvis.config import DatabaseSettings
 from jarvis.errors import ConfigError, DatabaseUnavailable
-from jarvis.paths import Paths, expand
+from jarvis.paths import Paths
+from jarvis.store.address import conninfo, hint, reason, schema_name
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -156,7 +156,7 @@ class Database:
                 "user": address.user,
                 "dbname": address.dbname,
             }
-        return external_conninfo(self.settings)
+        return conninfo(self.settings)
 
     def describe(self) -> str:
         """The address for people, without a password."""
@@ -172,7 +172,7 @@ class Database:
             if connection.closed or connection.broken:
                 self.close()
                 raise DatabaseUnavailable(
-                    f"the database went away: {_reason(error)}", "run the command again"
+                    f"the database went away: {reason(error)}", "run the command again"
                 ) from error
             raise
         finally:
@@ -193,7 +193,7 @@ class Database:
                 connection.close()
                 if attempt == IDLE_CONNECTIONS:
                     raise DatabaseUnavailable(
-                        f"the database went away: {_reason(error)}", "run the command again"
+                        f"the database went away: {reason(error)}", "run the command again"
                     ) from error
             else:
                 return connection, block
@@ -269,7 +269,7 @@ class Database:
                 migrations.migrate(owner, self)
         except psycopg.Error as error:
             raise DatabaseUnavailable(
-                f"the database {self.describe()} cannot be prepared: {_reason(error)}",
+                f"the database {self.describe()} cannot be prepared: {reason(error)}",
                 "jarvis doctor says what is missing",
             ) from error
 
@@ -277,101 +277,33 @@ class Database:
         info = self.conninfo()
         if owner and self.embedded:
             info["user"] = postgres.OWNER_ROLE
-        options = "-c timezone=UTC -c statement_timeout=0"
+        options = ["-c timezone=UTC -c statement_timeout=0"]
         if self.settings.schema and not self.embedded:
-            options += f" -c search_path={_schema(self.settings.schema)},public,extensions"
+            options += [f"-c search_path={schema_name(self.settings.schema)},public,extensions"]
         if not self.settings.prepared_statements:
-            options = ""  # a transaction pooler refuses or forgets them
+            options = []  # a transaction pooler refuses or forgets them
+        options += [str(info["options"])] if "options" in info else []
+        ours = {
+            "connect_timeout": max(2, round(self.settings.connect_timeout)),
+            "application_name": "jarvis",
+        }
+        always = {"options": " ".join(options) or None, "client_encoding": "UTF8"}
         try:
             return psycopg.connect(
-                **info,
+                **{**ours, **info, **always},
                 autocommit=True,
-                connect_timeout=max(2, round(self.settings.connect_timeout)),
-                application_name="jarvis",
-                options=options or None,
-                client_encoding="UTF8",
                 prepare_threshold=5 if self.settings.prepared_statements else None,
             )
         except psycopg.OperationalError as error:
             raise DatabaseUnavailable(
-                f"cannot connect to the database {self.describe()}: {_reason(error)}",
-                "jarvis db start"
-                if self.embedded
-                else "check database.url, or leave it out to use the embedded server",
+                f"cannot connect to the database {self.describe()}: {reason(error)}",
+                "jarvis db start" if self.embedded else hint(error),
             ) from error
-
-
-def external_conninfo(settings: DatabaseSettings) -> dict[str, Any]:
-    """What libpq needs to reach a server of the user's own.
-
-    The address is taken apart here and not by libpq, which misreads ``@`` and ``:`` in a
-    password and prints a part of it in its error.
-
-    Raises:
-        ConfigError: the address is none, or the password file cannot be read.
-    """
-    info: dict[str, Any] = {}
-    if settings.url:
-        info |= _parse_url(settings.url)
-    parts = {
-        "host": settings.host,
-        "user": settings.user,
-        "password": settings.password,
-        "dbname": settings.dbname,
-        "sslmode": settings.sslmode,
-        "sslrootcert": settings.sslrootcert,
-    }
-    info |= {key: value for key, value in parts.items() if value}
-    info.setdefault("port", settings.port)
-    info.setdefault("dbname", info.get("user") or "jarvis")
-    if settings.password_file:
-        path = expand(settings.password_file)
-        try:
-            info["password"] = path.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
-        except OSError as error:
+        except psycopg.ProgrammingError as error:  # libpq reads its parameters before it connects
             raise ConfigError(
-                f"cannot read database.password_file {path}: {error.strerror}"
+                f"the database's address cannot be used: {reason(error)}",
+                "what stands after its ? are libpq's parameters, such as ?sslmode=verify-full",
             ) from error
-    return info
-
-
-def _parse_url(url: str) -> dict[str, Any]:
-    scheme, separator, rest = url.partition("://")
-    if not separator or scheme not in {"postgres", "postgresql"}:
-        raise ConfigError(
-            "database.url is not a Postgres address", "write postgresql://user@host:5432/dbname"
-        )
-    # The last @ ends the user part: one inside a password need not be escaped.
-    authority, _, query = (
-        rest.partition("?") if "@" not in rest.rpartition("?")[2] else (rest, "", "")
-    )
-    login, at, place = authority.rpartition("@")
-    place, _, dbname = place.partition("/")
-    info: dict[str, Any] = {}
-    if at:
-        user, colon, password = login.partition(":")
-        info["user"] = urllib.parse.unquote(user)
-        if colon:
-            info["password"] = urllib.parse.unquote(password)
-    host, colon, port = place.rpartition(":")
-    if not colon or place.endswith("]"):
-        host, port = place, ""
-    if host:
-        info["host"] = urllib.parse.unquote(host.strip("[]"))
-    if port:
-        if not port.isdigit():
-            raise ConfigError("database.url has a port that is no number")
-        info["port"] = int(port)
-    if dbname:
-        info["dbname"] = urllib.parse.unquote(dbname)
-    info |= dict(urllib.parse.parse_qsl(query))
-    return info
-
-
-def _schema(name: str) -> str:
-    if not name.replace("_", "a").isalnum():
-        raise ConfigError(f"database.schema may hold letters, digits and _ only, not {name!r}")
-    return name
 
 
 def _alive(connection: Connection) -> bool:
@@ -387,10 +319,3 @@ def _alive(connection: Connection) -> bool:
         return not poll.poll(0)
     except OSError:
         return False
-
-
-def _reason(error: BaseException) -> str:
-    """One line out of libpq's several, without the address that it repeats."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = lines[-1] if lines else type(error).__name__
-    return text.rpartition("FATAL:")[2].strip() or text

@@ -20,7 +20,7 @@ from jarvis.llm.thinking import ThinkingSplitter, split_text
 from jarvis.services import backup, changes, citations, digest
 from jarvis.services.compare import Relation
 from jarvis.services.extraction.parse import UnreadableReply, parse_reply
-from jarvis.store.database import external_conninfo
+from jarvis.store.address import conninfo
 from jarvis.tools.schema import ToolError, validate
 from tests.faults.fuzzing import anything, cheap, fuzzed
 
@@ -141,7 +141,7 @@ class TestFuzz:
     @given(url=st.one_of(st.text(max_size=80), st.text(max_size=80).map("postgresql://".__add__)))
     def test_database_addresses(self, url: str) -> None:
         try:
-            info = external_conninfo(DatabaseSettings(url=url or "x", host="h"))
+            info = conninfo(DatabaseSettings(url=url or "x", host="h"))
         except ConfigError as error:
             assert "\n" not in error.message
             return
@@ -153,7 +153,7 @@ class TestFuzz:
         from urllib.parse import quote
 
         url = f"postgresql://me:{quote(password, safe='')}@db.example:6000/mine"
-        info = external_conninfo(DatabaseSettings(url=url))
+        info = conninfo(DatabaseSettings(url=url))
         assert (info["user"], info["password"]) == ("me", password)
         assert (info["host"], info["port"], info["dbname"]) == ("db.example", 6000, "mine")
 
