@@ -6,7 +6,9 @@ its registry into a scratch folder, and prints what it checked with each:
 - ``python``: the official Python client, every call that it has for what the engine serves
 - ``javascript``: the official JavaScript client, under node (tests/e2e/clients.mjs)
 - ``llm``: the llm command with the llm-ollama plugin: list, prompt, conversation, schema, embed
-- ``oterm``: a terminal client, driven in a pseudo-terminal: it lists the models
+- ``openai``: OpenAI's Python client on the engine's ``/v1`` routes
+- ``oterm``: a terminal client, driven in a pseudo-terminal through a talk: it lists the models,
+  makes a chat, asks twice, shows both answers with their tokens, and leaves
 
 Models come from ``JARVIS_MODELS`` (all-minilm and qwen2.5-coder:0.5b). ``JARVIS_E2E_FOLDER``
 keeps the installed clients for the next time. Exits 1 when a check fails.
@@ -14,22 +16,26 @@ keeps the installed clients for the next time. Exits 1 when a check fails.
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import venv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import ollama
+
 from jarvis.engine import launcher
 from jarvis.paths import Paths
+from tests.e2e.driver import Person
 
 CHAT = "qwen2.5-coder:0.5b"
 HERE = Path(__file__).parent
@@ -107,8 +113,6 @@ def environment_of(folder: Path, *packages: str) -> Path:
 
 def python(address: str, _: Path) -> None:
     """The official Python client."""
-    import ollama
-
     client = ollama.Client(host=address, timeout=300)
     assert CHAT in [model.model for model in client.list().models]
     ok("list")
@@ -220,48 +224,114 @@ def llm(address: str, folder: Path) -> None:
     ok("embed")
 
 
-def oterm(address: str, folder: Path) -> None:
-    """A terminal client, in a pseudo-terminal: its dialogue for a new chat lists our models."""
-    import pexpect
-    import pyte
+OPENAI_SCRIPT = """
+import sys, openai
+client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="unused", max_retries=0)
+chat, ask = sys.argv[2], [{"role": "user", "content": "Say hello."}]
+assert chat in [model.id for model in client.models.list()]
+assert client.models.retrieve(chat).object == "model"
+print("  ok  models")
+answer = client.chat.completions.create(model=chat, messages=ask, max_tokens=12)
+assert answer.choices[0].message.content and answer.usage.total_tokens > 12
+stream = client.chat.completions.create(model=chat, messages=ask, max_tokens=12, stream=True)
+parts = [part.choices[0].delta.content for part in stream]
+assert len(parts) > 2 and "".join(part or "" for part in parts)
+print("  ok  a chat, whole and streamed")
+shape = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+tool = {"type": "function", "function": {"name": "weather", "parameters": shape}}
+question = [{"role": "user", "content": "What is the weather in Oslo? Use the tool."}]
+called = client.chat.completions.create(
+    model=chat, messages=question, tools=[tool], temperature=0, max_tokens=80
+).choices[0]
+assert called.finish_reason == "tool_calls", called
+(call,) = called.message.tool_calls
+assert call.function.name == "weather", call
+result = {"role": "tool", "tool_call_id": call.id, "content": "sunny"}
+final = client.chat.completions.create(
+    model=chat, messages=[*question, called.message, result], tools=[tool], max_tokens=40
+)
+assert final.choices[0].message.content or final.choices[0].message.tool_calls
+print("  ok  a tool call and its result")
+form = {"type": "json_schema", "json_schema": {"name": "x", "schema": shape}}
+shaped = client.chat.completions.create(
+    model=chat, messages=question, response_format=form, max_tokens=60
+)
+assert shaped.choices[0].message.content.startswith("{")
+print("  ok  a schema")
+vectors = client.embeddings.create(model="all-minilm", input=["a", "b"]).data
+assert [len(each.embedding) for each in vectors] == [384, 384]
+print("  ok  embeddings")
+try:
+    client.chat.completions.create(model="nope", messages=ask)
+except openai.NotFoundError as error:
+    assert "nope" in str(error)
+    print("  ok  an unknown model is a NotFoundError")
+"""
 
+
+def openai(address: str, folder: Path) -> None:
+    """OpenAI's Python client."""
+    interpreter = environment_of(folder, "openai") / "python"
+    print(run([str(interpreter), "-c", OPENAI_SCRIPT, address, CHAT]), end="", flush=True)
+
+
+CTRL_N, CTRL_Q, TAB, SHIFT_TAB, ENTER = "\x0e", "\x11", "\t", "\x1b[Z", "\r"
+STATISTICS = re.compile(r"↑ +\S+ +↓ +[1-9]\d*")
+
+
+def oterm(address: str, folder: Path) -> None:
+    """A terminal client, in a pseudo-terminal."""
     command = str(environment_of(folder, "oterm") / "oterm")
     data = folder / "oterm-data"
-    data.mkdir(exist_ok=True)
-    variables: Mapping[str, str] = {
-        **os.environ,
-        "OLLAMA_HOST": address,
-        "OLLAMA_URL": address,
-        "OTERM_DATA_DIR": str(data),
-        "TERM": "xterm-256color",
-    }
-    screen = pyte.Screen(120, 40)
-    stream = pyte.Stream(screen)
-    child = pexpect.spawn(command, env=variables, dimensions=(40, 120), encoding="utf-8")
+    shutil.rmtree(data, ignore_errors=True)
+    data.mkdir()
+    (data / "config.json").write_text(json.dumps({"splash-screen": False}))
+    variables = {"OLLAMA_URL": address, "OTERM_DATA_DIR": str(data)}
+    client = ollama.Client(host=address, timeout=300)
+    client.generate(CHAT)  # loads it: the person below has little patience
+    client._client.close()
+    person = Person(program=command, env=variables, columns=120, rows=60)
 
-    def wait_for(text: str, key: str = "") -> None:
-        end = time.monotonic() + 90
-        pressed = 0.0
-        while text not in "\n".join(screen.display):
-            assert time.monotonic() < end, f"{text!r} never showed"
-            if key and time.monotonic() - pressed > 15:  # its start screen takes no keys
-                pressed = time.monotonic()
-                child.send(key)
-            with contextlib.suppress(pexpect.TIMEOUT):
-                stream.feed(child.read_nonblocking(65_536, 0.5))
+    def press(*keys: str) -> None:
+        for key in keys:
+            person.type(key)
+            person.look(0.3)
+
+    def answered(turn: int) -> bool:
+        return len(STATISTICS.findall(person.text)) == turn
 
     try:
-        wait_for("oterm")
-        wait_for(CHAT, key="\x0e")
+        person.until("Ctrl+N")
+        press(CTRL_N)
+        person.until("all-minilm:latest")
+        person.until(CHAT)
         ok("lists the engine's models")
+        press(TAB, CHAT, TAB)
+        person.until("0.49 GB")
+        ok("shows what the model is")
+        press(*[SHIFT_TAB] * 4, ENTER)  # from the list of models back over the edge to "Save"
+        person.until(f"model: {CHAT}")
+        ok("makes a chat")
+        for turn, question in enumerate(("Say hello in five words.", "Say it again."), 1):
+            press(question)
+            person.until(question)
+            press(ENTER)
+            person.until(functools.partial(answered, turn))
+            ok(f"shows the answer to question {turn}: {STATISTICS.findall(person.text)[-1]}")
+        for answer in STATISTICS.split(person.text)[:2]:
+            assert re.search(r"[a-z]{2}", answer.rpartition("❯")[2]), person.text
+        press(CTRL_Q)
+        person.until(lambda: not person.process.isalive())
+        ok("leaves")
     finally:
-        child.close(force=True)
+        person.kill()
 
 
 CLIENTS: dict[str, Callable[[str, Path], None]] = {
     "python": python,
     "javascript": javascript,
     "llm": llm,
+    "openai": openai,
     "oterm": oterm,
 }
 
