@@ -82,6 +82,13 @@ class Output:
             return text
         return f"\x1b[{';'.join(_STYLES[name] for name in names)}m{text}\x1b[0m"
 
+    def writable(self, text: str) -> str:
+        """``text`` as the stream's encoding has it: what that lacks stands as an escape."""
+        if self.unicode:
+            return text
+        encoding = getattr(self.stream, "encoding", None) or "ascii"
+        return text.replace("…", "...").encode(encoding, "backslashreplace").decode(encoding)
+
     def write(self, text: str, *, flush: bool = True) -> None:
         """Writes ``text`` as it is. On stdout, a reader that went away ends the process."""
         if self.stream is None:
@@ -90,11 +97,10 @@ class Output:
             self.stream.write(text)
             if flush:
                 self.stream.flush()
+        except UnicodeEncodeError:
+            self.stream.write(self.writable(text))
         except (BrokenPipeError, ValueError) as error:
             _reader_gone(self.stream, error)
-        except UnicodeEncodeError:
-            encoding = self.stream.encoding or "ascii"
-            self.stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def is_terminal(stream: Any) -> bool:
@@ -292,9 +298,11 @@ def emit_object(value: Any, *, json: bool) -> None:
 
 
 def emit_text(text: str) -> None:
-    """Prints a text of several lines on stdout: safe on a terminal, exact in a pipe."""
-    out = stdout()
-    out.write((sanitise(text) if out.terminal else text).rstrip("\n") + "\n")
+    """Prints a text of several lines on stdout, without what would act on a terminal.
+
+    In a pipe too: it often ends at one (``| cat``, ``| tee``, ``| head``).
+    """
+    stdout().write(sanitise(text).rstrip("\n") + "\n")
 
 
 def note(text: str) -> None:

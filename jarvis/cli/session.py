@@ -11,6 +11,7 @@ from jarvis.cli import output, search_options
 from jarvis.cli.output import Column
 from jarvis.cli.state import state_of
 from jarvis.errors import UsageError
+from jarvis.security.terminal import sanitise
 
 if TYPE_CHECKING:
     from jarvis.types import Session
@@ -70,7 +71,7 @@ def show(
             found.messages, json=False, columns=["id", "role", "created_at", "content"]
         )
         return
-    output.emit_text(out.style(found.session.title or f"Session {session}", "bold"))
+    out.write(out.style(sanitise(found.session.title) or f"Session {session}", "bold") + "\n")
     for message in found.messages:
         moment = output.show_value(message.created_at, terminal=True)
         status = "" if message.status == "complete" else f", {message.status}"

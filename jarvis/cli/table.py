@@ -88,7 +88,7 @@ def render(records: Sequence[Any], columns: Sequence[Column], out: Output) -> It
     """Yields the lines of the list, headings first."""
     rows = [
         [
-            sanitise(column.text(record, terminal=True)).expandtabs(4).strip("\n")
+            out.writable(sanitise(column.text(record, terminal=True))).expandtabs(4).strip("\n")
             for column in columns
         ]
         for record in records

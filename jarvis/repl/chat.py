@@ -192,21 +192,26 @@ class Chat:
         """Replaces a list."""
         self._lists[kind] = values
 
-    def toolbar(self) -> str:
-        """The line below the input: where we are, who answers, what is known."""
+    def toolbar(self, width: int = 80) -> str:
+        """The line below the input: where we are, who answers, what is known.
+
+        A long title is cut where the line would be wider than ``width`` characters.
+        """
         if self.private:
             where = "private: nothing is stored"
         elif self.session_id is None:
             where = self.title or "new session"
         else:
             where = f"{self.session_id} {self.title or 'untitled'}"
-        parts = [where[:40], self.model_name or self.model or self.app.config.chat.model]
+        parts = [self.model_name or self.model or self.app.config.chat.model]
         if self.facts is not None:
             parts.append(f"{self.facts} fact{'' if self.facts == 1 else 's'} known")
         if self.files:
             parts.append(f"{len(self.files)} attached")
         parts.append(self.notice or "/help")
-        return " · ".join(part for part in parts if part)
+        rest = " · ".join(part for part in parts if part)
+        room = min(40, max(12, width - len(rest) - 3))
+        return f"{where if len(where) <= room else where[: room - 1] + '…'} · {rest}"
 
     def report(self, text: str) -> None:
         """What the background is doing, for the toolbar."""

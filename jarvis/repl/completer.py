@@ -12,6 +12,7 @@ from prompt_toolkit.document import Document
 
 from jarvis.paths import expand
 from jarvis.repl.commands import ALIASES, BY_NAME, COMMANDS
+from jarvis.security.terminal import escape_controls, sanitise
 
 Values = Iterable[tuple[str, str]]
 """What can be completed, each with a word about it."""
@@ -74,7 +75,11 @@ class ChatCompleter(Completer):
         wanted = word.casefold()
         for value, about in self._sources.get(kind, list)():
             if value.casefold().startswith(wanted) or (wanted and wanted in about.casefold()):
-                yield Completion(value, start_position=-len(word), display_meta=about)
+                yield Completion(
+                    sanitise(value),
+                    start_position=-len(word),
+                    display_meta=escape_controls(about),
+                )
 
 
 def _files(word: str) -> Iterator[Completion]:
@@ -93,6 +98,7 @@ def _files(word: str) -> Iterator[Completion]:
         yield Completion(
             entry.name + ("/" if is_folder else ""),
             start_position=-len(begun),
+            display=escape_controls(entry.name) + ("/" if is_folder else ""),
             display_meta="folder" if is_folder else "",
         )
         count += 1

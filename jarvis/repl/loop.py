@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jarvis.cli import output
+from jarvis.cli.table import fold
 from jarvis.errors import JarvisError
 from jarvis.repl import actions, commands
 from jarvis.repl.chat import Background, Chat, keep_typed
@@ -121,7 +122,9 @@ def _greet(*, unicode: bool) -> None:
 
     out = output.stdout()
     dash = "–" if unicode else "-"
-    out.write(out.style(f"Jarvis {__version__} {dash} /help, Ctrl-D leaves", "dim") + "\n\n")
+    for line in fold(f"Jarvis {__version__} {dash} /help, Ctrl-D leaves", out.width or 80):
+        out.write(out.style(line, "dim") + "\n")
+    out.write("\n")
 
 
 def _input_line(chat: Chat, terminal: Terminal, background: Background) -> InputLine:
@@ -129,7 +132,7 @@ def _input_line(chat: Chat, terminal: Terminal, background: Background) -> Input
     return InputLine(
         history=ChatHistory(HistoryFile(chat.app.paths.history, settings.history_entries)),
         completer=ChatCompleter(sources(chat)),
-        toolbar=chat.toolbar,
+        toolbar=lambda: chat.toolbar(terminal.size().columns - 2),
         editing=settings.editing,
         colour=terminal.out.colour,
         unicode=terminal.out.unicode,

@@ -21,6 +21,8 @@ from prompt_toolkit.styles import Style
 from jarvis.repl.completer import ChatCompleter
 from jarvis.repl.history import ChatHistory
 from jarvis.repl.pastes import Pastes
+from jarvis.repl.spans import IN_ASCII
+from jarvis.security.terminal import sanitise
 
 BURST = 0.015
 """Seconds within which more input shows that a line end was pasted, not typed."""
@@ -73,6 +75,7 @@ class InputLine:
         self._hint = ""
         self._returned_at = 0.0
         self._on_ready: Callable[[], None] | None = on_ready
+        self._unicode = unicode
         self._mark = "› " if unicode else "> "
         self._more = "· " if unicode else ". "
         self._session: PromptSession[str] = PromptSession(
@@ -137,9 +140,11 @@ class InputLine:
             ready()
 
     def _bottom(self) -> StyleAndTextTuples:
+        name, text = ("bottom-toolbar", self._toolbar())
         if self._hint:
-            return [("class:bottom-toolbar.hint", " " + self._hint)]
-        return [("class:bottom-toolbar", " " + self._toolbar())]
+            name, text = ("bottom-toolbar.hint", self._hint)
+        text = sanitise(text)
+        return [(f"class:{name}", " " + (text if self._unicode else text.translate(IN_ASCII)))]
 
     def _more_comes(self) -> bool:
         """Whether input waits already: a return inside a paste without markers."""

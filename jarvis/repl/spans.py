@@ -13,6 +13,9 @@ from dataclasses import dataclass
 TAB = 4
 """Columns between two tab stops in an answer."""
 
+IN_ASCII = str.maketrans({"·": "-", "–": "-", "→": ">", "…": "...", "›": ">"})
+"""Our own marks, for a terminal that shows nothing but ASCII."""
+
 MIN_TEXT = 4
 """Columns of text that an indentation must leave."""
 

@@ -80,7 +80,11 @@ class Terminal:
             size = os.get_terminal_size(sys.stdout.fileno())
         except OSError:
             return os.terminal_size((80, 24))
-        return os.terminal_size((size.columns or 80, size.lines or 24))
+        columns = size.columns or 80
+        wanted = os.environ.get("COLUMNS", "")
+        if wanted.isdecimal() and int(wanted):
+            columns = min(columns, int(wanted))  # set by hand; a stale one may be too large
+        return os.terminal_size((columns, size.lines or 24))
 
     def view(self, typed: Callable[[], str] = lambda: "") -> AnswerView:
         """A place for one answer."""

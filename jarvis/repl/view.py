@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable
 from jarvis.repl.inline import DIM
 from jarvis.repl.markdown import Markdown
 from jarvis.repl.screen import Screen
-from jarvis.repl.spans import Line, Span, expand_tabs, fold_spans
+from jarvis.repl.spans import IN_ASCII, Line, Span, expand_tabs, fold_spans
 from jarvis.security.terminal import TerminalFilter, sanitise
 
 FRAME = 0.04
 """Seconds between two drawings at least: 25 a second look smooth."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _ASCII_SPINNER = "|/-\\"
-_ASCII = str.maketrans({"·": "-", "–": "-", "→": ">", "…": "...", "›": ">"})
 _TYPED_LINES = 3
 
 
@@ -128,7 +127,7 @@ class AnswerView:
 
     def _dim(self, text: str) -> list[Line]:
         if not self._unicode:
-            text = text.translate(_ASCII)
+            text = text.translate(IN_ASCII)
         return fold_spans([Span(expand_tabs(text), DIM)], self._screen.width)
 
     def _draw_soon(self) -> None:

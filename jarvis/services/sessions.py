@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jarvis.errors import JarvisError, NotFound, UsageError
 from jarvis.paths import private_file, private_folder
+from jarvis.security.terminal import escape_json
 from jarvis.security.text import clean
 from jarvis.store import sessions as store
 from jarvis.types import Message, MessageStatus, Role, Session
@@ -214,10 +215,11 @@ def as_record(conversation: Conversation) -> dict[str, Any]:
 
 
 def as_json(conversation: Conversation) -> str:
-    """A conversation for programs: one object."""
+    """A conversation for programs: one object, exact; nothing in it acts on a terminal."""
     import json
 
-    return json.dumps(as_record(conversation), ensure_ascii=False, indent=2, default=_iso) + "\n"
+    text = json.dumps(as_record(conversation), ensure_ascii=False, indent=2, default=_iso)
+    return "\n".join(map(escape_json, text.split("\n"))) + "\n"
 
 
 def _iso(value: Any) -> str:

@@ -84,6 +84,10 @@ def test_export(app: App) -> None:
     found = json.loads(app.sessions.export(session, "json"))
     assert [m["content"] for m in found["messages"]] == ["why?", "because", "and?", "so far…"]
     assert found["messages"][3]["status"] == "interrupted"
+    acting = "a\x1b[2Jb\x9b2J\u202ec"
+    text = app.sessions.export(talk(app, (acting, "ok")), "json")
+    assert json.loads(text)["messages"][0]["content"] == acting
+    assert not {"\x1b", "\x9b", "\u202e"} & set(text)
 
 
 def test_taking_back_the_last_turn(app: App) -> None:

@@ -216,6 +216,24 @@ def test_ascii_streams_lose_nothing() -> None:
     assert json.loads(exact.stdout) == {"n": 0, "t": "日 👩"}
 
 
+def test_an_ascii_terminal_gets_rows_of_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = on_terminal(monkeypatch, 40)
+    monkeypatch.setattr(Tty, "encoding", "ascii")
+    output.emit_records([{"content": "many…: " + "日本語 and words " * 5}], json=False)
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= 40
+    assert "many...: " in lines[1]
+    assert "\\u65e5" in " ".join(lines)
+    assert stream.getvalue().isascii()
+
+
+def test_a_text_in_a_pipe_acts_on_no_terminal_behind_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output.emit_text("a\x1b]52;c;aGk=\x07b\x1b[2Jc\u202ed\n\te")
+    assert capsys.readouterr().out == "abcd\n\te\n"
+
+
 def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
     code = CHILD.replace("COUNT", "100000").replace("JSON", "False")
     script = tmp_path / "child.py"

@@ -315,6 +315,23 @@ def test_what_was_attached_is_asked_again_with_its_question() -> None:
     assert not chat.past
 
 
+def test_the_toolbar_cuts_the_title_and_not_the_rest() -> None:
+    chat = Chat(cast(App, None), session_id=7, title="Ferries " * 9, model_name="m", facts=3)
+    shown = chat.toolbar(60)
+    assert len(shown) <= 60
+    assert shown.startswith("7 Ferries")
+    assert shown.endswith("… · m · 3 facts known · /help")
+
+
+def test_a_title_from_a_model_acts_on_no_terminal() -> None:
+    completer = ChatCompleter({"session": lambda: [("7", "a\x1b]0;b\x07\u202ec")]})
+    found = completer.get_completions(
+        Document("/resume "), CompleteEvent(completion_requested=True)
+    )
+    shown = next(iter(found)).display_meta_text
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+
+
 # Choosing
 
 
