@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 
 from jarvis.errors import UsageError
 from jarvis.retrieval import collapse, dates, gate, terms, tuning
@@ -39,6 +39,27 @@ LANGUAGE_SECONDS = 60.0
 NO_FILTERS = Filters()
 
 
+class Options(TypedDict, total=False):
+    """How to search; what all three searches take.
+
+    Attributes:
+        limit: results, 1 … 1,000.
+        filters: applied inside both arms; default: none.
+        gate: whether only what passes the gate is a hit (the default); otherwise everything is,
+            best first, and the explanation says what the gate would have done.
+        explain: whether ``dropped`` is filled; default: no.
+        min_similarity: a cosine that every hit must reach; default: none.
+        collapse: whether what says the same as a better hit is left out; default: yes.
+    """
+
+    limit: Required[int]
+    filters: Filters
+    gate: bool
+    explain: bool
+    min_similarity: float | None
+    collapse: bool
+
+
 class Retriever:
     """Finds what is stored. Safe to use from several threads.
 
@@ -57,13 +78,7 @@ class Retriever:
         user_id: int,
         query: Query,
         model: EmbeddingModel | None,
-        *,
-        filters: Filters = NO_FILTERS,
-        limit: int,
-        gate: bool = True,
-        explain: bool = False,
-        min_similarity: float | None = None,
-        collapse: bool = True,
+        **options: Unpack[Options],
     ) -> Results[MemoryHit]:
         """Facts about the user.
 
@@ -71,75 +86,45 @@ class Retriever:
             user_id: whose.
             query: the question.
             model: what made its vector; rows of other models are found by words.
-            filters: applied inside both arms.
-            limit: results, 1 … 1,000.
-            gate: whether only what passes the gate is a hit; otherwise everything is, best
-                first, and the explanation says what the gate would have done.
-            explain: whether ``dropped`` and each hit's ``explanation`` are filled.
-            min_similarity: a cosine that every hit must reach.
-            collapse: whether what says the same as a better hit is left out.
+            options: see ``Options``.
 
         Raises:
             UsageError: the limit is out of range.
             ModelUnavailable: the vector is none of the model's.
         """
-        return self._search(
-            "memory", user_id, query, model, filters, limit, gate, explain, min_similarity,
-            collapse, memory_hit,
-        )  # fmt: skip
+        return self._search("memory", memory_hit, user_id, query, model, **options)
 
     def turns(
         self,
         user_id: int,
         query: Query,
         model: EmbeddingModel | None,
-        *,
-        filters: Filters = NO_FILTERS,
-        limit: int,
-        gate: bool = True,
-        explain: bool = False,
-        min_similarity: float | None = None,
-        collapse: bool = True,
+        **options: Unpack[Options],
     ) -> Results[TurnHit]:
         """What the user said in the past, each with the answer to it. See ``memories``."""
-        return self._search(
-            "turn", user_id, query, model, filters, limit, gate, explain, min_similarity,
-            collapse, turn_hit,
-        )  # fmt: skip
+        return self._search("turn", turn_hit, user_id, query, model, **options)
 
     def chunks(
         self,
         user_id: int,
         query: Query,
         model: EmbeddingModel | None,
-        *,
-        filters: Filters = NO_FILTERS,
-        limit: int,
-        gate: bool = True,
-        explain: bool = False,
-        min_similarity: float | None = None,
-        collapse: bool = True,
+        **options: Unpack[Options],
     ) -> Results[ChunkHit]:
         """Passages of documents. See ``memories``."""
-        return self._search(
-            "chunk", user_id, query, model, filters, limit, gate, explain, min_similarity,
-            collapse, chunk_hit,
-        )  # fmt: skip
+        return self._search("chunk", chunk_hit, user_id, query, model, **options)
 
     def _search(
         self,
         kind: Kind,
+        make_hit: Callable[[Scored, int, Mapping[int, str]], HitT],
         user_id: int,
         query: Query,
         model: EmbeddingModel | None,
-        filters: Filters,
-        limit: int,
-        gated: bool,
-        explain: bool,
-        min_similarity: float | None,
-        collapsing: bool,
-        make_hit: Callable[[Scored, int, Mapping[int, str]], HitT],
+        **options: Unpack[Options],
     ) -> Results[HitT]:
+        limit, filters = options["limit"], options.get("filters", NO_FILTERS)
+        gated, min_similarity = options.get("gate", True), options.get("min_similarity")
         check_limit(limit)
         vector = query.vector if model is not None else None
         if vector is not None and model is not None:
@@ -175,13 +160,13 @@ class Retriever:
         judge = _judge(rule, question, when, gated=gated, min_similarity=min_similarity)
         for entry in scored:
             judge(entry)
-        if collapsing:
+        if options.get("collapse", True):
             _collapse(scored, question.language, limit)
         hits = [entry for entry in scored if not entry.reason]
         for entry in hits[limit:]:
             entry.reason = f"more than {limit} were found"
         words = question.words
-        left_out = [entry for entry in scored if entry.reason] if explain else []
+        left_out = [entry for entry in scored if entry.reason] if options.get("explain") else []
         return Results(
             hits=tuple(make_hit(entry, rank, words) for rank, entry in enumerate(hits[:limit], 1)),
             dropped=tuple(dropped(entry, words) for entry in left_out),
