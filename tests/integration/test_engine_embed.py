@@ -12,6 +12,8 @@ import httpx
 import ollama
 import pytest
 
+from tests.integration import engine_server
+
 REFERENCE = (0.01007, -0.00176, 0.05007, 0.04693, 0.05492)
 """How Ollama's vector of "why is the sky blue?" begins (all-minilm, F16)."""
 
@@ -105,6 +107,19 @@ def test_dimensions_lists_and_nothing(client: ollama.Client) -> None:
     assert math.isclose(math.hypot(*short), 1, abs_tol=1e-6)
     assert embed(client, []) == []
     assert client.embeddings(model="all-minilm", prompt="hello there").embedding == list(full)
+
+
+def test_a_client_that_leaves_stops_the_batch(client: ollama.Client, engine: Path) -> None:
+    def requests() -> int:
+        return sum(each["requests"] for each in asking.get("/api/ps").json()["models"])
+
+    with engine_server.client(engine) as asking:
+        embed(client, "load it")
+        texts = [f"a text about river {number}" for number in range(50_000)]
+        with pytest.raises(httpx.ReadTimeout):
+            asking.post("/api/embed", json={"model": "all-minilm", "input": texts}, timeout=0.5)
+        # Long before fifty thousand texts could be done.
+        engine_server.wait_for(lambda: requests() == 0, 30)
 
 
 def test_what_a_model_is_not_for_is_said(client: ollama.Client) -> None:

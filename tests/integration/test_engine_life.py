@@ -55,8 +55,8 @@ def test_many_commands_at_once_start_one_engine(home: Paths) -> None:
             check=True,
         ).stdout
 
-    with ThreadPoolExecutor(6) as pool:
-        pids = set(pool.map(one, range(6)))
+    with ThreadPoolExecutor(8) as pool:
+        pids = set(pool.map(one, range(8)))
     assert len(pids) == 1
     running = subprocess.run(["ps", "-wweo", "args"], capture_output=True, text=True, check=True)
     mine = [line for line in running.stdout.splitlines() if f'"{home.runtime}"' in line]
@@ -219,6 +219,7 @@ def test_a_client_that_leaves_stops_the_work(home: Paths, when: str) -> None:
         else:
             with pytest.raises(httpx.ReadTimeout):
                 served.post("/api/generate", body, timeout=0.5)
+        engine_server.wait_for(lambda: _requests(served) == 0, 30)
         engine_server.wait_for(functools.partial(_is_idle, model), 30)
         assert served.chat()["done"]
 
@@ -246,6 +247,44 @@ def test_a_chat_comes_before_background_work(home: Paths) -> None:
             served.chat()
             *_, last = lines
         assert "preempted" in json.loads(last)["error"]
+
+
+def test_requests_are_answered_in_the_order_they_came(home: Paths) -> None:
+    """Two at a time, all of one length: nobody is overtaken by one that came after the next."""
+    order: list[int] = []
+
+    def ask(number: int) -> None:
+        body = {"model": "tiny", "prompt": "x", "options": {"num_predict": 1200}, "stream": False}
+        with engine_server.client(launcher.socket_path(home)) as client:
+            client.post("/api/generate", json=body).raise_for_status()
+        order.append(number)
+
+    with engine_server.served(home) as served:
+        served.chat()
+        with ThreadPoolExecutor(6) as pool:
+            for number in range(6):
+                pool.submit(ask, number)
+                arrived = functools.partial(_arrived, served, order, number + 1)
+                engine_server.wait_for(arrived)
+                time.sleep(0.1)  # from the lease to llama.cpp's queue
+    assert all(abs(place - number) <= 1 for place, number in enumerate(order)), order
+
+
+def _arrived(served: Served, done: list[int], count: int) -> bool:
+    return _requests(served) + len(done) >= count
+
+
+def test_a_short_chat_does_not_wait_for_a_long_one(home: Paths) -> None:
+    """Where two windows fit, two chats run side by side."""
+    with engine_server.served(home) as served:
+        served.chat()
+        body = {"model": "tiny", "prompt": "x", "options": {"num_predict": 100_000}}
+        with served.client.stream("POST", "/api/generate", json=body) as long:
+            lines = long.iter_lines()
+            next(lines)
+            with engine_server.client(launcher.socket_path(home)) as other:
+                assert Served(home, other).chat()["done"]
+            assert json.loads(next(lines))["done"] is False
 
 
 def test_a_background_request_in_between_does_not_cost_the_prompt_cache(home: Paths) -> None:
