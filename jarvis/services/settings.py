@@ -6,6 +6,7 @@ result is checked to differ from the old file in that setting alone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tomllib
@@ -171,7 +172,8 @@ def _replace(path: Path, text: str) -> None:
             os.fsync(stream.fileno())
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise ConfigError(
             f"cannot write {path}: {error.strerror}", "make it writable, or name another: --config"
         ) from error

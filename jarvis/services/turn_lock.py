@@ -11,6 +11,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 
+from jarvis.errors import JarvisError
 from jarvis.paths import Paths, private_file, private_folder
 
 
@@ -20,8 +21,15 @@ def _open(paths: Paths) -> int:
 
 @contextlib.contextmanager
 def running(paths: Paths) -> Iterator[None]:
-    """Marks a turn as running until the block ends."""
-    descriptor = _open(paths)
+    """Marks a turn as running until the block ends.
+
+    In a home that cannot be written there is no mark, and no worker that looks for it.
+    """
+    try:
+        descriptor = _open(paths)
+    except (JarvisError, OSError):
+        yield
+        return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield

@@ -188,7 +188,10 @@ def drain(
             if starts >= GIVE_UP:
                 return left
             starts += 1
-            wake(app)
+            try:
+                wake(app)
+            except (JarvisError, OSError):
+                return left  # a home that cannot be written: another one does the work
             time.sleep(0.5)
         if time.monotonic() - since > stalled_after:
             return left
@@ -197,7 +200,8 @@ def drain(
 
 def status(app: App) -> Status:
     """Whether a worker runs, and what waits for any user."""
-    with _lock(app) as mine:
+    running = False
+    with contextlib.suppress(JarvisError), _lock(app) as mine:
         running = not mine
     pending: dict[str, int] = {}
     for person in _everybody(app):
@@ -290,7 +294,14 @@ def _lock(app: App, wait_s: float = 0.0) -> Iterator[bool]:
         wait_s: how long to try. A worker that starts waits a moment, since a process that only
             looks has the lock for a moment too.
     """
-    descriptor = private_file(_lock_file(app), os.O_RDWR | os.O_CREAT)
+    path = _lock_file(app)
+    try:
+        descriptor = private_file(path, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise JarvisError(
+            f"the background worker cannot use {path}: {error.strerror}",
+            "make it writable, or set JARVIS_HOME to a folder that is",
+        ) from error
     until = time.monotonic() + wait_s
     try:
         while True:

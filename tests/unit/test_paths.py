@@ -10,6 +10,7 @@ import pytest
 
 from jarvis.errors import ConfigError, JarvisError
 from jarvis.paths import MAX_SOCKET_PATH, Paths, expand, private_file, private_folder
+from jarvis.services import turn_lock
 
 
 def test_one_home_holds_everything(tmp_path: Path) -> None:
@@ -84,3 +85,12 @@ def test_files_are_private_and_links_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(path)
     with pytest.raises(OSError, match="link"):
         private_file(tmp_path / "link")
+
+
+def test_a_turn_runs_in_a_home_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("no folder")
+    paths = Paths.from_environment({"JARVIS_HOME": str(tmp_path / "home")})
+    ran = False
+    with turn_lock.running(paths):
+        ran = True
+    assert ran
