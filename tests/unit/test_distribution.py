@@ -35,6 +35,9 @@ _TABLE = re.compile(
 )
 
 
+_QUERY = re.compile(r"\(\s*(?:WITH|SELECT|INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
+
+
 def statements(path: Path) -> Iterator[tuple[int, str]]:
     """The SQL of a module: string constants, joined as Python joins them, and f-strings."""
     tree = ast.parse(path.read_text("utf-8"))
@@ -67,11 +70,38 @@ def unfit(sql: str) -> list[str]:
             if columns and "user_id" in columns[1]:
                 continue
         tied = any(re.search(rf"\b{name}\.user_id\b", sql) for name in names)
-        bare = re.search(r"(?<![.\w])user_id\b", sql) is not None
-        using = re.search(r"USING\s*\([^)]*\buser_id\b", sql, re.IGNORECASE) is not None
-        if not (tied or bare or using):
+        # Without the table's name it counts only in the query that the table stands in.
+        bare = re.search(r"(?<![.\w])user_id\b", _query_around(sql, match.start())) is not None
+        if not (tied or bare):
             found.append(table)
     return found
+
+
+def _query_around(sql: str, position: int) -> str:
+    """The innermost query that holds ``position``, without the queries inside it."""
+    open_, begin, end = 0, 0, len(sql)
+    for index in range(position - 1, -1, -1):
+        open_ += {"(": 1, ")": -1}.get(sql[index], 0)
+        if open_ == 1 and re.match(
+            r"\(\s*(?:SELECT|WITH|DELETE|UPDATE|INSERT)\b", sql[index:], re.I
+        ):
+            begin = index + 1
+            break
+        open_ = min(open_, 0)
+    depth = 0
+    for index in range(begin, len(sql)):
+        depth += {"(": 1, ")": -1}.get(sql[index], 0)
+        if depth < 0:
+            end = index
+            break
+    query = sql[begin:end]
+    while start := _QUERY.search(query):
+        depth, index = 1, start.start() + 1
+        while depth and index < len(query):
+            depth += {"(": 1, ")": -1}.get(query[index], 0)
+            index += 1
+        query = query[: start.start()] + " " + query[index:]
+    return query
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -89,6 +119,11 @@ def test_the_check_sees_what_it_is_for() -> None:
                  " WHERE m.user_id = %s") == []  # fmt: skip
     assert unfit("INSERT INTO sessions (user_id, id) VALUES (1, 2)") == []
     assert unfit("INSERT INTO sessions (id) VALUES (2)") == ["sessions"]
+    inner = "SELECT 1 FROM memories WHERE user_id = 1 AND id IN (SELECT id FROM messages{})"
+    assert unfit(inner.format("")) == ["messages"]
+    assert unfit(inner.format(" WHERE user_id = 1 AND length(role) > (SELECT 2)")) == []
+    outer = "SELECT 1 FROM memories WHERE id IN (SELECT id FROM messages WHERE user_id = 1)"
+    assert unfit(outer) == ["memories"]
 
 
 def test_there_is_sql_to_look_at() -> None:
