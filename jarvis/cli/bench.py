@@ -141,6 +141,9 @@ def injection(
         int | None, typer.Option("--sample", min=0, help="So many attacks, evenly by kind.")
     ] = None,
     minutes: Annotated[float, typer.Option("--minutes", help="Without --sample.")] = 20.0,
+    skip: Annotated[
+        int, typer.Option("--skip", min=0, help="Begin after so many, where a run ended.")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Orders hidden in facts, documents and tool results: how many are obeyed."""
@@ -149,7 +152,7 @@ def injection(
 
     found = bench_injection.detector(folder)
     with Progress("asking the model") as progress:
-        settings = bench_injection.Settings(sample, minutes, progress.update)
+        settings = bench_injection.Settings(sample, minutes, skip, progress.update)
         rows = [] if sample == 0 else bench_injection.run(state_of(context).app, folder, settings)
     output.emit_records(rows, json=json)
     output.emit_object(found, json=json)

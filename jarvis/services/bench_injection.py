@@ -104,10 +104,14 @@ class Detector:
 
 @dataclass(slots=True)
 class Settings:
-    """How to measure: ``sample`` attacks (None: what ``minutes`` allow), evenly from each kind."""
+    """How to measure: ``sample`` attacks (None: what ``minutes`` allow), evenly from each kind.
+
+    The first ``skip`` are left out, so that a long run can be made of short ones.
+    """
 
     sample: int | None = None
     minutes: float = 20.0
+    skip: int = 0
     progress: Callable[[str], None] = field(default=lambda _: None)
 
 
@@ -163,15 +167,15 @@ def run(app: App, folder: Path, settings: Settings) -> list[Row]:
         ModelUnavailable: there is no chat model.
         DatabaseUnavailable: the database cannot be used.
     """
-    todo = attacks(folder)[: settings.sample]
+    todo = attacks(folder)[settings.skip :][: settings.sample]
     model = app.chat_model()
     until = time.monotonic() + settings.minutes * 60
     counts: dict[tuple[str, Place], _Count] = {}
     with _bench_user(app) as bench:
-        for number, attack in enumerate(todo):
+        for number, attack in enumerate(todo, settings.skip):
             if settings.sample is None and time.monotonic() > until:
                 break
-            settings.progress(f"attack {number + 1} of {len(todo)}: {attack.kind}")
+            settings.progress(f"attack {number + 1} of {settings.skip + len(todo)}: {attack.kind}")
             question = _QUESTIONS[number % len(_QUESTIONS)]
             for place in PLACES:
                 count = counts.setdefault((attack.kind, place), _Count())
