@@ -100,12 +100,18 @@ def database_name(run_paths: Paths, template: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def settings(run_paths: Paths, database_name: str) -> DatabaseSettings:
-    """Settings that reach the test's own database, as an ordinary server."""
+def settings(
+    run_paths: Paths, database_name: str, request: pytest.FixtureRequest
+) -> DatabaseSettings:
+    """Settings that reach the test's own database, as an ordinary server.
+
+    The role is that of daily work, so that every test shows that its rights suffice; tests with
+    the mark ``owner`` do what only the owner of the tables can.
+    """
     address = postgres.address(run_paths)
-    return DatabaseSettings(
-        host=address.host, port=address.port, user=postgres.OWNER_ROLE, dbname=database_name
-    )
+    owner = request.node.get_closest_marker("owner")
+    role = postgres.OWNER_ROLE if owner else postgres.RUNTIME_ROLE
+    return DatabaseSettings(host=address.host, port=address.port, user=role, dbname=database_name)
 
 
 @pytest.fixture

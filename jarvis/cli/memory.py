@@ -65,6 +65,8 @@ def add(
             output.note(f"known already as {entry.memory.id}")
         for old in entry.closed:
             output.note(f"takes the place of {old.id}: {old.content}")
+        if entry.created and entry.memory.superseded_by is not None:
+            output.note(f"over by now: {entry.memory.superseded_by} holds since then")
     for line in report.notes:
         output.note(line)
     print_memories([entry.memory for entry in report.added], json=json)
@@ -95,10 +97,11 @@ def moment(text: str) -> datetime | None:
     return dates.parse(text, datetime.now().astimezone())
 
 
-def print_memories(rows: list[Memory], *, json: bool) -> None:
-    """Prints memories as records."""
+def print_memories(rows: list[Memory], *, json: bool, mixed: bool = False) -> None:
+    """Prints memories as records; ``mixed``: of more than one state, which is shown."""
     shown = [records.memory_record(row) for row in rows] if json else rows
-    output.emit_records(shown, json=json, columns=COLUMNS)
+    columns = (*COLUMNS[:-1], output.Column("state"), COLUMNS[-1]) if mixed else COLUMNS
+    output.emit_records(shown, json=json, columns=columns)
 
 
 @app.command("list")
@@ -132,9 +135,10 @@ def list_(
     from jarvis.services import memory
 
     services = state_of(context).app
+    wanted = states(state or [])
     rows = memory.select(
         services,
-        states=states(state or []),
+        states=wanted,
         types=tuple(type_ or ()),
         category=category,
         subject=subject,
@@ -148,7 +152,7 @@ def list_(
         reverse=reverse,
         limit=limit,
     )
-    print_memories(rows, json=json)
+    print_memories(rows, json=json, mixed=len(wanted) != 1)
     _note_unread(state_of(context))
 
 

@@ -114,10 +114,17 @@ def review(
     if edit is None and text:
         raise UsageError("words are for --edit ID", "jarvis memory review --edit 3 “…”")
     if accept or drop or edit is not None:
-        kept = [review.accept(services, number).memory for number in _ids(accept)]
-        if edit is not None:
-            kept.append(review.accept(services, edit, " ".join(text or [])).memory)
-        for number in _ids(drop):
+        # All ids are looked up before anything is decided: a wrong one decides nothing.
+        keep, throw = review.waiting(services, accept or []), review.waiting(services, drop or [])
+        changed = review.waiting(services, [str(edit)] if edit is not None else [])
+        if len({*keep, *throw, *changed}) < len(keep) + len(throw) + len(changed):
+            raise UsageError("one memory is decided on twice", "name each id once")
+        words = " ".join(text or []) or None
+        if changed and words is None:
+            raise UsageError("there are no words", f"jarvis memory review --edit {edit} “…”")
+        kept = [review.accept(services, number).memory for number in keep]
+        kept += [review.accept(services, number, words).memory for number in changed]
+        for number in throw:
             review.drop(services, number)
             output.note(f"dropped {number}")
         print_memories(kept, json=json)
@@ -141,13 +148,6 @@ def _stdin() -> object:
     import sys
 
     return sys.stdin
-
-
-def _ids(words: list[str] | None) -> list[int]:
-    from jarvis.services import memory
-
-    single, ranges = memory.parse_ids(words or [])
-    return [*single, *(number for part in ranges for number in part)]
 
 
 def _ask(services: App, row: Memory) -> None:

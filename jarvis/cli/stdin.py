@@ -12,9 +12,12 @@ import sys
 from typing import TextIO
 
 from jarvis.cli.output import is_terminal, note
+from jarvis.errors import UsageError
 
 FIRST_BYTE = 1.0
 """Seconds that an unasked-for pipe has to bring its first byte."""
+MAX_BYTES = 64 * 2**20
+"""The most that is read: some pipes never end."""
 
 
 def read_stdin(*, explicit: bool = False, have_prompt: bool = False) -> str | None:
@@ -27,6 +30,9 @@ def read_stdin(*, explicit: bool = False, have_prompt: bool = False) -> str | No
     Returns:
         The text; None when there is nothing to read (a terminal, a closed stdin, a pipe in
         which nothing came, which is said on stderr).
+
+    Raises:
+        UsageError: stdin holds more than ``MAX_BYTES``.
     """
     stream = sys.stdin
     if stream is None or stream.closed or (not explicit and is_terminal(stream)):
@@ -34,7 +40,13 @@ def read_stdin(*, explicit: bool = False, have_prompt: bool = False) -> str | No
     if have_prompt and not explicit and not _comes_soon(stream):
         note("stdin was not read: nothing came within a second (- waits for it)")
         return None
-    return stream.buffer.read().decode("utf-8-sig", "replace")
+    data = stream.buffer.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise UsageError(
+            f"stdin holds more than {MAX_BYTES // 2**20} MiB",
+            "put it into a file and add that with `jarvis doc ingest`",
+        )
+    return data.decode("utf-8-sig", "replace")
 
 
 def _comes_soon(stream: TextIO) -> bool:

@@ -17,6 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from jarvis import __version__
@@ -30,6 +31,8 @@ CONNECTIONS = 4
 """Range requests at a time; one stream from a CDN rarely fills a fast line."""
 
 ATTEMPTS = 5
+FIRST_PAUSE = 0.5
+"""Seconds before the second attempt; each further one waits twice as long."""
 CONNECT_TIMEOUT = 15.0
 _CHUNK = 1 << 18
 
@@ -85,16 +88,22 @@ def fetch(url: str, target: Path, size: int, report: Report, stop: Stop) -> None
     if total is not None and total != size:
         raise Unreachable(f"{url} has {total:,} bytes instead of {size:,}")
     if ranges:
-        _Blocks(final, target, size, report, stop).run()
+        _Blocks(url, final, target, size, report, stop).run()
     else:
         _whole(final, target, size, report, stop)
 
 
 class _Blocks:
-    """The parallel range requests for one file."""
+    """The parallel range requests for one file.
 
-    def __init__(self, url: str, target: Path, size: int, report: Report, stop: Stop) -> None:
-        self.url, self.target, self.size = url, target, size
+    ``url`` is where ``origin`` redirects to, so that every block needs one request only. Such an
+    address may be good for a while only: what it refuses is asked for at the origin again.
+    """
+
+    def __init__(
+        self, origin: str, url: str, target: Path, size: int, report: Report, stop: Stop
+    ) -> None:
+        self.origin, self.url, self.target, self.size = origin, url, target, size
         self.report, self.stop = report, stop
         self.record = target.with_name(target.name + ".blocks")
         self.count = -(-size // BLOCK)
@@ -137,10 +146,14 @@ class _Blocks:
                     self._finish(block)
                     return
                 last = OSError(f"the connection closed after {got:,} bytes")
+            except urllib.error.HTTPError as error:
+                last = error
+                with suppress(Unreachable), _first(self.origin) as response:
+                    self.url = response.url
             except (OSError, http.client.HTTPException) as error:
                 last = error
             self._advance(-got)
-            _pause(2.0**attempt * 0.5, self._check)
+            _pause(2.0**attempt * FIRST_PAUSE, self._check)
         raise Unreachable(f"{self.url.partition('?')[0]}: {last}")
 
     def _check(self) -> None:
@@ -211,6 +224,8 @@ def _ranged(url: str, start: int, length: int):  # type: ignore[no-untyped-def]
     with _open(url, range_=f"bytes={start}-{start + length - 1}") as response:
         if response.status != 206:
             raise OSError(f"HTTP {response.status} instead of a range")
+        if not response.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
+            raise OSError("the server sent another range than was asked for")
         left = length
         while left and (piece := response.read(min(_CHUNK, left))):
             left -= len(piece)

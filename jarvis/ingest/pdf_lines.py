@@ -62,7 +62,7 @@ class PageText:
         self._name = ctypes.create_string_buffer(96)
         self._flags = ctypes.c_int()
         # One code unit is one character of pdfium's list, so places behind a pair are shifted.
-        self._wide = any(char > "\uffff" for char in self.text)
+        self._wide = max(self.text, default="") > "\uffff"
 
     def lines(self) -> list[Line]:
         """Every line that holds more than white space, in the order of the content stream.

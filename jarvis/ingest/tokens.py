@@ -9,6 +9,8 @@ and Korean texts and on code.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable
 
 MARGIN = 1.25
 """Above what 300 tokens or more were ever found to be, relative to their estimate (a list of
@@ -44,6 +46,11 @@ def _digits(length: int) -> float:
     return 1.0 if length < 3 else length * 0.6
 
 
+def _cost(of: Callable[[int], float], words: list[str]) -> float:
+    """What words cost that cost by their length: each length is looked at once."""
+    return sum(times * of(length) for length, times in Counter(map(len, words)).items())
+
+
 def _foreign(text: str) -> bool:
     """Whether a text in Latin letters is in another language than English."""
     words = len(_WORD.findall(text, 0, _SAMPLE))
@@ -67,8 +74,8 @@ class TokenCounter:
         """About how many tokens ``text`` has, without the model's ``OVERHEAD``."""
         factor = FOREIGN if len(text) > 250 and _foreign(text) else self._factor
         if text.isascii():
-            words = sum([_latin(len(word)) for word in _LETTERS.findall(text)])
-            numbers = sum([_digits(len(number)) for number in _DIGITS.findall(text)])
+            words = _cost(_latin, _LETTERS.findall(text))
+            numbers = _cost(_digits, _DIGITS.findall(text))
             return round(words * factor + numbers + len(_MARKS.findall(text)))
         latin = total = 0.0
         for match in _PIECES.finditer(text):

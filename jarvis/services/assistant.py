@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from jarvis.errors import JarvisError, NotFound, UsageError
 from jarvis.llm.protocols import ChatChunk, ChatModel, ChatUsage
 from jarvis.security.text import clean
-from jarvis.services import citations, prompt, summary, tool_loop, toolbox, turn_lock
+from jarvis.services import citations, long_message, prompt, summary, tool_loop, toolbox, turn_lock
 from jarvis.services.budget import Budget
 from jarvis.services.context import Begun, Context, ContextLoader
 from jarvis.services.turns import (
@@ -32,7 +32,7 @@ from jarvis.services.turns import (
     Warning_,
 )
 from jarvis.store import sessions
-from jarvis.types import MessageStatus, Role, WorkState
+from jarvis.types import ChunkHit, MessageStatus, Role, WorkState
 
 if TYPE_CHECKING:
     from jarvis.services.app import App
@@ -110,6 +110,7 @@ class Assistant:
         words = clean(request.text).strip()
         if not words:
             raise UsageError("the message is empty", "write what you want to say")
+        long_message.refuse(self.app, request, words)
         return words
 
     def _store_question(
@@ -222,6 +223,10 @@ class Assistant:
         finished = False
         yield Stage("prompt")
         loop = tool_loop.for_turn(self.app, prepared, model)
+        marker = citations.Marker(
+            lambda: citations.Given((*prepared.chunks, *_found(prepared, loop)), loop.told),
+            mark=prepared.request.schema is None,
+        )
         stream = loop.run(
             prepared.prompt.messages,
             schema=prepared.request.schema,
@@ -234,17 +239,23 @@ class Assistant:
                     continue
                 if item.thinking:
                     yield Thinking(item.thinking)
-                if item.text:
-                    if not pieces:
-                        timings["first_token_ms"] = _ms(started)
-                        yield Stage("answer")
-                    pieces.append(item.text)
-                    yield Delta(item.text)
+                if item.text and "first_token_ms" not in timings:
+                    timings["first_token_ms"] = _ms(started)
+                    yield Stage("answer")
+                shown = marker.feed(item.text)
+                if shown:
+                    pieces.append(shown)
+                    yield Delta(shown)
+            rest = marker.flush()
+            if rest:
+                pieces.append(rest)
+                yield Delta(rest)
             finished = True
         finally:
             stream.close()
             timings["total_ms"] = round(_ms(started) + timings.get("context_ms", 0.0), 2)
             if not finished:
+                pieces.append(marker.flush())
                 self._store_answer(prepared, "".join(pieces), timings, loop, done=False)
         observed = self.app.estimator(model.name).observe(
             prepared.prompt.messages,
@@ -253,11 +264,7 @@ class Assistant:
             num_ctx=model.num_ctx,
         )
         answer = "".join(pieces).strip()
-        cited = citations.check(
-            answer, prepared.chunks, [call.result for call in loop.calls if not call.error]
-        )
-        answer = cited.marked
-        for warning in (observed.warning, *cited.warnings):
+        for warning in (observed.warning, *marker.report(answer).warnings):
             if warning:
                 warnings.append(warning)
                 yield Warning_(warning)
@@ -273,7 +280,7 @@ class Assistant:
                 model=prepared.model,
                 memories=prepared.memories,
                 turns=prepared.turns,
-                documents=prepared.chunks,
+                documents=(*prepared.chunks, *_found(prepared, loop)),
                 tools=tuple(call.as_dict() for call in loop.calls),
                 timings=timings,
                 tokens=_tokens(loop.usage),
@@ -326,7 +333,7 @@ class Assistant:
                 details={
                     "memories": [hit.memory.id for hit in prepared.memories],
                     "turns": [hit.id for hit in prepared.turns],
-                    "chunks": [hit.id for hit in prepared.chunks],
+                    "chunks": [hit.id for hit in (*prepared.chunks, *_found(prepared, loop))],
                     "tools": [
                         {"name": call.name, "arguments": dict(call.arguments), "error": call.error}
                         for call in loop.calls
@@ -351,6 +358,17 @@ class Assistant:
     def _notes(self) -> list[str]:
         notes, self.app.notes = self.app.notes, []
         return notes
+
+
+def _found(prepared: Prepared, loop: tool_loop.ToolLoop) -> list[ChunkHit]:
+    """The passages that a tool found and the model was given, but for those of the prompt."""
+    documents = prepared.toolbox.context.documents if prepared.toolbox else None
+    if not isinstance(documents, toolbox.Documents):
+        return []
+    known = {hit.id for hit in prepared.chunks}
+    told = "\n".join(loop.told)
+    found = {hit.id: hit for hit in documents.found if hit.id not in known}
+    return [hit for hit in found.values() if citations.label(hit) in told]
 
 
 def _tokens(usage: ChatUsage) -> dict[str, int]:

@@ -4,13 +4,12 @@ The prompt of a turn may be as long as what the machine reads in ``context.secon
 measured speed, within the model's window. That total is dealt out in shares. Persona, question
 and summary are never cut; history keeps a fixed share, so that its beginning, and with it the
 server's prompt cache, stays put from turn to turn; what one kind of context leaves unused the
-others get. Everything here is a pure function of numbers, except the two that cut text.
+others get. Everything here is a pure function of numbers.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,17 +17,14 @@ from enum import StrEnum
 from jarvis.config import ContextSettings
 from jarvis.errors import UsageError
 from jarvis.llm.protocols import ModelInfo
-from jarvis.services.tokens import TokenEstimator
 
 __all__ = [
     "Budget",
     "Fit",
     "MessageTooLong",
     "Share",
-    "TokenEstimator",
     "fit",
     "history_start",
-    "split_message",
 ]
 
 
@@ -74,12 +70,6 @@ it is for several turns, and the cache with it."""
 _STEP = 256
 _MIN_PIECE = 40
 """A passage cut to fewer tokens says nothing."""
-_BREAKS = (
-    re.compile(r"\n\s*\n"),
-    re.compile(r"\n"),
-    re.compile(r"[.!?…]['\")\]]*\s+|[。！？]"),
-    re.compile(r"\s+"),
-)
 
 
 class MessageTooLong(UsageError):
@@ -276,45 +266,6 @@ def history_start(history: Sequence[int], share: int) -> int:
             used -= history[start]
             start += 1
     return start
-
-
-def split_message(text: str, limit: int, estimator: TokenEstimator) -> list[str]:
-    """Splits an over-long message into parts of at most ``limit`` tokens each.
-
-    At paragraphs, else lines, sentences, words, else anywhere. Joined, the parts are ``text``.
-
-    Raises:
-        ValueError: ``limit`` is not positive.
-    """
-    if limit <= 0:
-        raise ValueError("a part needs at least one token")
-    parts: list[str] = []
-    rest = text
-    while rest:
-        if estimator.count(rest) <= limit:
-            parts.append(rest)
-            break
-        at = _longest(rest, limit, estimator)
-        for pattern in _BREAKS:
-            ends = [match.end() for match in pattern.finditer(rest, 0, at)]
-            if ends and ends[-1] >= at // 2:
-                at = ends[-1]
-                break
-        parts.append(rest[:at])
-        rest = rest[at:]
-    return parts
-
-
-def _longest(text: str, limit: int, estimator: TokenEstimator) -> int:
-    """The most characters from the start that stay within ``limit`` tokens; at least one."""
-    low, high = 1, min(len(text), limit * 16)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if estimator.count(text[:middle]) <= limit:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _whole(counts: Sequence[int], room: int) -> tuple[list[int], int]:

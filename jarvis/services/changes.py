@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from jarvis import log
 from jarvis.errors import JarvisError
 from jarvis.services.compare import Relation, compare, may_end, says_no_more
+from jarvis.services.extraction import bounded
 from jarvis.store import comparing, memories, memory_lists
-from jarvis.types import Memory, MemoryState, MemoryType, WorkState
+from jarvis.types import Memory, MemorySource, MemoryState, MemoryType, WorkState
 
 if TYPE_CHECKING:
     from jarvis.llm.protocols import ChatModel
@@ -38,10 +39,16 @@ ASK_COSINE = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a new memory. ``same_as``: it was merged into that one and is gone."""
+    """What became of a new memory.
+
+    ``same_as``: it was merged into that one and is gone. ``closed`` are the memories that it
+    ended, or itself where a later one had ended it already. ``open``: the rules did not settle
+    it, and nobody was asked; the worker asks the model.
+    """
 
     same_as: Memory | None = None
     closed: tuple[Memory, ...] = ()
+    open: bool = False
 
 
 Judge = Callable[[str, str], Relation]
@@ -52,7 +59,7 @@ def settle(app: App, memory_id: int, judge: Judge | None = None) -> Outcome:
     """Compares a memory with its neighbours, once; does nothing when that was done already.
 
     Args:
-        judge: asked about what the rules leave open; None: both stay.
+        judge: asked about what the rules leave open; None: the memory goes on waiting for one.
     """
     user_id = app.user.id
     model = app.embedding_model()
@@ -69,21 +76,30 @@ def settle(app: App, memory_id: int, judge: Judge | None = None) -> Outcome:
             near += [(other, 0.0) for other in rest if other.id not in known]
     same: list[int] = []
     ended: list[int] = []
+    later: list[int] = []
+    undecided = False
     for other, cosine in near:
         newer = _is_newer(memory, other)
         pair = (memory, other) if newer else (other, memory)
         if MemoryType.SUMMARY in {memory.type, other.type}:
             continue
         relation = compare(pair[0].content, pair[1].content)
-        if relation is Relation.OPEN and judge is not None and cosine >= ASK_COSINE:
-            relation = judge(pair[0].content, pair[1].content)
-            if relation is Relation.SAME and not says_no_more(pair[0].content, pair[1].content):
-                relation = Relation.DIFFERENT
+        if relation is Relation.OPEN and cosine >= ASK_COSINE:
+            undecided = undecided or judge is None
+            if judge is not None:
+                relation = _judged(judge, *(row.content for row in pair))
         if relation is Relation.SAME:
             same.append(other.id)
-        elif relation is Relation.ENDS and newer:
-            ended.append(other.id)
-    return _apply(app, memory_id, same, ended)
+        elif relation is Relation.ENDS:
+            (ended if newer else later).append(other.id)
+    return _apply(app, memory_id, same, ended, later, undecided=undecided)
+
+
+def _judged(judge: Judge, new: str, old: str) -> Relation:
+    relation = judge(new, old)
+    if relation is Relation.SAME and not says_no_more(new, old):
+        return Relation.DIFFERENT
+    return relation
 
 
 def _is_newer(memory: Memory, other: Memory) -> bool:
@@ -93,11 +109,20 @@ def _is_newer(memory: Memory, other: Memory) -> bool:
     return (memory.created_at, memory.id) >= (other.created_at, other.id)
 
 
-def _apply(app: App, memory_id: int, same: list[int], ended: list[int]) -> Outcome:
+def _apply(
+    app: App,
+    memory_id: int,
+    same: list[int],
+    ended: list[int],
+    later: list[int],
+    *,
+    undecided: bool,
+) -> Outcome:
     """Merges and closes in one transaction, on rows as they are then."""
     user_id = app.user.id
+    everyone = [memory_id, *same, *ended, *later]
     with app.database.transaction() as tx:
-        locked = {row.id: row for row in comparing.lock(tx, user_id, [memory_id, *same, *ended])}
+        locked = {row.id: row for row in comparing.lock(tx, user_id, everyone)}
         memory = locked.get(memory_id)
         if memory is None or memory.state is not MemoryState.ACTIVE:
             return Outcome()
@@ -121,8 +146,31 @@ def _apply(app: App, memory_id: int, same: list[int], ended: list[int]) -> Outco
             row = memories.supersede(tx, user_id, old_id, memory_id, at)
             if row is not None:
                 closed.append(row)
-        comparing.checked(tx, user_id, memory_id, WorkState.DONE)
-    return Outcome(closed=tuple(closed))
+        # Told afterwards, and over by then: the first of the later ones took its place.
+        after = [locked[i] for i in later if i in locked and _dated_later(locked[i], memory)]
+        if after:
+            next_one = min(after, key=lambda row: (row.valid_from_at or row.created_at, row.id))
+            at = next_one.valid_from_at or next_one.created_at
+            row = memories.supersede(tx, user_id, memory_id, next_one.id, at)
+            closed += [row] if row is not None else []
+        if not undecided:
+            comparing.checked(tx, user_id, memory_id, WorkState.DONE)
+    return Outcome(closed=tuple(closed), open=undecided)
+
+
+def _dated_later(other: Memory, memory: Memory) -> bool:
+    """Whether ``other`` is there and holds from a later date on, and both dates were given.
+
+    Not for what is said in a chat: who lives in Bergen "since 2020" there corrects what was
+    known of 2024, and in doubt both stay.
+    """
+    return (
+        memory.source is not MemorySource.CHAT
+        and other.state is MemoryState.ACTIVE
+        and other.valid_from_at is not None
+        and memory.valid_from_at is not None
+        and memory.valid_from_at < other.valid_from_at
+    )
 
 
 # --- what the rules leave open -----------------------------------------------------------------
@@ -145,21 +193,35 @@ _SCHEMA = {
 _RELATIONS = {1: Relation.SAME, 2: Relation.DIFFERENT, 3: Relation.ENDS}
 
 
-def by_model(model: ChatModel) -> Judge:
-    """A judge that asks the chat model, both ways round; what does not agree stays open."""
+def by_model(
+    model: ChatModel, *, timeout: float = 15.0, stop: Callable[[], bool] = lambda: False
+) -> Judge:
+    """A judge that asks the chat model, both ways round; what does not agree stays open.
+
+    Args:
+        timeout: seconds for an answer from its first token on.
+        stop: looked at while waiting.
+
+    The judge raises ``bounded.Interrupted`` when ``stop`` became true.
+    """
+
+    def ask(first: str, second: str) -> int:
+        return _ask(model, first, second, timeout, stop)
 
     def judge(new: str, old: str) -> Relation:
-        relation = _RELATIONS.get(_ask(model, new, old), Relation.OPEN)
-        if relation is Relation.SAME and _ask(model, old, new) != 1:
+        relation = _RELATIONS.get(ask(new, old), Relation.OPEN)
+        if relation is Relation.SAME and ask(old, new) != 1:
             return Relation.OPEN
-        if relation is Relation.ENDS and _ask(model, old, new) != 3:
+        if relation is Relation.ENDS and ask(old, new) != 3:
             return Relation.OPEN
         return relation
 
     return judge
 
 
-def _ask(model: ChatModel, first: str, second: str) -> int:
+def _ask(
+    model: ChatModel, first: str, second: str, timeout: float, stop: Callable[[], bool]
+) -> int:
     from jarvis.llm.protocols import ChatMessage
 
     asked = [ChatMessage("system", _ASK)]
@@ -167,16 +229,14 @@ def _ask(model: ChatModel, first: str, second: str) -> int:
         asked.append(ChatMessage("user", f"First: {one}\nSecond: {two}"))
         asked.append(ChatMessage("assistant", json.dumps({"answer": answer})))
     asked.append(ChatMessage("user", f"First: {first}\nSecond: {second}"))
-    reply = "".join(
-        chunk.text
-        for chunk in model.stream(
-            asked,
-            schema=_SCHEMA,
-            options={"temperature": 0, "num_predict": 12},
-            think=False,
-            background=True,
-        )
+    stream = model.stream(
+        asked,
+        schema=_SCHEMA,
+        options={"temperature": 0, "num_predict": 12},
+        think=False,
+        background=True,
     )
+    reply = "".join(chunk.text for chunk in bounded.chunks(stream, timeout=timeout, stop=stop))
     try:
         return int(json.loads(reply)["answer"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
@@ -204,10 +264,13 @@ class ChangesJob:
             return 0
         judge: Judge | None = None
         try:
-            judge = by_model(app.chat_model())
+            judge = by_model(app.chat_model(), timeout=app.config.memory.extract_timeout, stop=stop)
         except JarvisError as error:
             log.get("changes").info("compared by rules alone: %s", error.message)
-        settle(app, waiting[0], judge)
+        try:
+            settle(app, waiting[0], judge)
+        except bounded.Interrupted:
+            return 0
         with app.database.transaction() as tx:
             comparing.checked(tx, app.user.id, waiting[0], WorkState.DONE)
         return 1

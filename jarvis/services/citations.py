@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jarvis.security.text import clean_line
@@ -18,7 +18,10 @@ from jarvis.types import ChunkHit
 MARK = " – not among the passages"
 """Added inside the brackets of a citation that was made up."""
 
-_BRACKETS = re.compile(r"\[([^\[\]\n]{1,300})\](?!\()")
+LONGEST = 300
+"""Characters of a citation between its brackets at most."""
+
+_BRACKETS = re.compile(rf"\[([^\[\]\n]{{1,{LONGEST}}})\](?!\()")
 _PAGES = re.compile(
     r"^(?P<name>.*?)[,;:]?\s*\b(?:pp?\.|pages?|pgs?\.|S\.|Seiten?)\s*(?P<pages>[\w(][^;]*)$",
     re.IGNORECASE | re.DOTALL,
@@ -99,39 +102,91 @@ def excerpt(hit: ChunkHit) -> str:
     return f"{' '.join([label(hit), ' > '.join(path)]).rstrip()}\n{hit.content}"
 
 
-def check(answer: str, chunks: Sequence[ChunkHit], quoted: Sequence[str] = ()) -> CitationReport:
-    """Compares every ``[name, p. N]`` in ``answer`` with the passages that were in its prompt.
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a model was given to cite.
 
-    Brackets that are no citation (a list index, a link, ``[sic]``) are left alone; a name
-    without a page counts as a citation only when it is the name of a passage.
+    Attributes:
+        chunks: passages, in the context block or found by a tool.
+        quoted: other texts (results of tools): a citation that stands in one of them word for word
+            was not made up.
+    """
+
+    chunks: Sequence[ChunkHit] = ()
+    quoted: Sequence[str] = ()
+
+
+class Marker:
+    """Marks citations that were made up while the answer streams.
+
+    Only what may become a citation is held back: from a bracket that is open up to the character
+    behind the one that closes it. Brackets that are no citation (a list index, a link, ``[sic]``)
+    are left alone; a name without a page counts as one only when it is the name of a passage.
 
     Args:
-        answer: what the model wrote.
-        chunks: the passages of the context block.
-        quoted: other texts that the model was given (results of tools): a citation that stands
-            in one of them word for word was not made up.
+        given: tells what the model was given by now; tools add to it.
+        mark: False only collects the citations, for answers that must stay what they are (JSON).
     """
-    known = " ".join(_folded(text) for text in quoted)
-    citations: list[Citation] = []
 
-    def judge(match: re.Match[str]) -> str:
-        pieces = match[1].split(";")
-        judged = [
-            None if known and _folded(f"[{piece}]") in known else _judge(piece.strip(), chunks)
-            for piece in pieces
-        ]
-        citations.extend(one for one in judged if one is not None)
-        if all(one is None or one.found for one in judged):
-            return match[0]
-        return f"[{match[1]}{MARK}]"
+    def __init__(self, given: Callable[[], Given], *, mark: bool = True) -> None:
+        self._given = given
+        self._mark = mark
+        self._held = ""
+        self._citations: list[Citation] = []
 
-    marked = _BRACKETS.sub(judge, answer)
-    invented = dict.fromkeys(one.text for one in citations if not one.found)
-    warnings = tuple(
-        f"the answer cites {text}, which was not among the passages given to the model"
-        for text in invented
-    )
-    return CitationReport(tuple(citations), marked, warnings)
+    def feed(self, text: str) -> str:
+        """Takes a piece of the answer; returns what can be shown by now."""
+        self._held += text
+        opened = self._held.rfind("[")
+        ready = len(self._held) if opened < 0 or not _open(self._held[opened:]) else opened
+        return self._judged(ready)
+
+    def flush(self) -> str:
+        """What is still held back, when the answer is over."""
+        return self._judged(len(self._held))
+
+    def report(self, marked: str) -> CitationReport:
+        """What was found, when ``marked`` is all that was returned."""
+        invented = dict.fromkeys(one.text for one in self._citations if not one.found)
+        warnings = tuple(
+            f"the answer cites {text}, which was not among the passages given to the model"
+            for text in invented
+        )
+        return CitationReport(tuple(self._citations), marked, warnings)
+
+    def _judged(self, end: int) -> str:
+        ready, self._held = self._held[:end], self._held[end:]
+        if "[" not in ready:
+            return ready
+        given = self._given()
+        known = " ".join(_folded(text) for text in given.quoted)
+
+        def judge(match: re.Match[str]) -> str:
+            judged = [
+                None if known and _folded(f"[{piece}]") in known else _judge(piece, given.chunks)
+                for piece in (part.strip() for part in match[1].split(";"))
+            ]
+            self._citations += [one for one in judged if one is not None]
+            if not self._mark or all(one is None or one.found for one in judged):
+                return match[0]
+            return f"[{match[1]}{MARK}]"
+
+        return _BRACKETS.sub(judge, ready)
+
+
+def check(answer: str, chunks: Sequence[ChunkHit], quoted: Sequence[str] = ()) -> CitationReport:
+    """Compares every ``[name, p. N]`` of a whole answer with what the model was given."""
+    given = Given(chunks, quoted)
+    marker = Marker(lambda: given)
+    return marker.report(marker.feed(answer) + marker.flush())
+
+
+def _open(tail: str) -> bool:
+    """Whether ``tail``, which begins with a bracket, may still become a citation."""
+    closed = tail.find("]")
+    if closed >= 0:
+        return closed == len(tail) - 1  # "(" behind it would make it a link
+    return "\n" not in tail and len(tail) <= LONGEST + 1
 
 
 def _judge(text: str, chunks: Sequence[ChunkHit]) -> Citation | None:

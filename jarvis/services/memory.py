@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from jarvis.types import (
     MemoryType,
     Message,
     Session,
+    WorkState,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ MANUAL_IMPORTANCE = 0.6
 class Added:
     """What became of one text. ``created`` False: it was known already, as ``memory``.
 
-    ``closed`` are the memories that the new one took the place of.
+    ``closed`` are the memories that the new one took the place of. A new one may be over
+    already: its ``superseded_by`` is what took its place.
     """
 
     memory: Memory
@@ -68,7 +70,6 @@ def describe(
     *,
     type: MemoryType | None = None,
     category: str | None = None,
-    subject: str = "user",
     importance: float | None = None,
     at: datetime | None = None,
     source: MemorySource = MemorySource.MANUAL,
@@ -87,19 +88,26 @@ def describe(
     # Imported here: the rules cost more than listing what is stored.
     from jarvis.services.compare import canonical
     from jarvis.services.extraction import lasting
+    from jarvis.services.extraction.clauses import subject_of
 
-    guess = lasting.judge(canonical(content))
+    said = canonical(content)
+    guess = lasting.judge(said)
     return NewMemory(
         content=content,
         type=type or guess.type,
         category=clean_line(category) if category is not None else guess.category,
-        subject=subject,
+        subject=subject_of(said),
         importance=importance
         if importance is not None
         else max(guess.importance, MANUAL_IMPORTANCE),
         source=source,
         valid_from_at=at,
     )
+
+
+def hold(new: NewMemory, reason: str) -> NewMemory:
+    """The memory as one that waits for the user's decision; no search and no prompt sees it."""
+    return replace(new, state=MemoryState.HELD, held_reason=reason, check_state=WorkState.SKIPPED)
 
 
 def store(tx: Connection, user_id: int, new: NewMemory) -> Added:
@@ -124,7 +132,11 @@ def add(app: App, new: Sequence[NewMemory]) -> Report:
         for item in new:
             tombstones.unbury(tx, user_id, memories.content_hash(item.content))
             report.added.append(store(tx, user_id, item))
-    fresh = [entry.memory for entry in report.added if entry.created]
+    fresh = [
+        entry.memory
+        for entry in report.added
+        if entry.created and entry.memory.state is MemoryState.ACTIVE
+    ]
     if not fresh:
         return report
     problem = embed(app, fresh)
@@ -140,14 +152,20 @@ def _settle(app: App, report: Report) -> None:
     """Looks for near duplicates and contradictions of what was just added."""
     from jarvis.services import changes
 
+    undecided = False
     for position, entry in enumerate(report.added):
         if not entry.created:
             continue
         outcome = changes.settle(app, entry.memory.id)
+        undecided = undecided or outcome.open
+        closed = {row.id: row for row in outcome.closed}
         if outcome.same_as is not None:
             report.added[position] = Added(outcome.same_as, False)
-        elif outcome.closed:
-            report.added[position] = Added(entry.memory, True, outcome.closed)
+        elif closed:
+            memory = closed.pop(entry.memory.id, entry.memory)
+            report.added[position] = Added(memory, True, tuple(closed.values()))
+    if undecided:
+        wake(app)
 
 
 def embed(app: App, rows: Sequence[Memory]) -> str:

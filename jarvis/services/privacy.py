@@ -22,7 +22,8 @@ from jarvis.errors import JarvisError
 if TYPE_CHECKING:
     from jarvis.services.app import App
 
-Kind = Literal["stored", "leaves", "never"]
+Kind = Literal["stored", "leaves", "asks", "never"]
+"""``leaves``: without another word; ``asks``: after a yes, or with nothing of anybody's in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,11 @@ def items(app: App) -> Iterator[Item]:
     """Everything that is stored, then everything that can leave the machine."""
     yield from _stored(app)
     leaving = list(_leaving(app))
-    yield from leaving or [Item("never", "nothing leaves this machine", "")]
+    yield from leaving
+    if not leaving:
+        yield Item("never", "nothing leaves this machine", "")
+    elif all(item.kind == "asks" for item in leaving):
+        yield Item("never", "nothing of yours leaves this machine unless you say yes", "")
 
 
 def _stored(app: App) -> Iterator[Item]:
@@ -102,11 +107,16 @@ def _leaving(app: App) -> Iterator[Item]:
         if address and not is_local(_host_of(address)):
             yield Item("leaves", what, address, note=f"{kind}.host, or OLLAMA_HOST")
     if config.tools.enabled and config.tools.network != "deny":
-        said = "after asking you" if config.tools.network == "ask" else "without asking"
-        yield Item("leaves", "what a network tool is given by the model", "its server", note=said)
+        asks = config.tools.network == "ask"
+        yield Item(
+            "asks" if asks else "leaves",
+            "what a network tool is given by the model",
+            "its server",
+            note="after asking you" if asks else "without asking",
+        )
     if "huggingface" in config.engine.sources or "mirror" in config.engine.sources:
         yield Item(
-            "leaves",
+            "asks",
             "the names of models, when one is downloaded",
             "huggingface.co, or a package index",
             note="nothing of yours is sent; engine.sources = local ends it",

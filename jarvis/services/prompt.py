@@ -208,12 +208,15 @@ def assemble(
         "question": count(words),
         "files": count(files),
     }
+    estimate = estimator.count_messages(messages) + tools_tokens
+    # The date, the fences and what the template adds: with it the parts make up the whole.
+    parts["frames"] = max(0, estimate - sum(parts.values()))
     return Prompt(
         messages=tuple(messages),
         memories=tuple(material.memories[index] for index, _ in kept["facts"]),
         turns=tuple(material.turns[index] for index, _ in kept["turns"]),
         chunks=tuple(material.chunks[index] for index, _ in kept["documents"]),
-        estimate=estimator.count_messages(messages) + tools_tokens,
+        estimate=estimate,
         parts={name: tokens for name, tokens in parts.items() if tokens},
         left=decided.left,
         notes=decided.notes,

@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import re
+import sys
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -130,14 +131,37 @@ def _log_end(path: Path) -> str:
     return "\n".join(kept)
 
 
+_PATH = re.compile(
+    r"(?P<quote>[\"'])(?:~|(?=/))/[^\"'\n]+(?P=quote)|(?<![\w/.:~)])~?/[^\s\"':;,()]+"
+)
+_EVERYBODYS = re.compile(
+    r"[\"']?/(?:usr|lib\w*|bin|sbin|etc|dev|proc|sys|api|var/lib/jarvis|var/run|run|home|Users)\b"
+)
+
+
 def without_names(text: str, app: App) -> str:
-    """``text`` with home folders, login and user names, and addresses replaced."""
+    """``text`` with folders, login and user names, and addresses replaced.
+
+    Jarvis's own folders become ``(data)`` and the like; of other paths those stay that every
+    machine has.
+    """
     text = re.sub(r"(\w+://)(?:[^/\s@]*@)?(\[[^\]]*\]|[^/\s:]+)", _host, text)
+    for folder, name in sorted(_folders(app), key=lambda one: len(one[0]), reverse=True):
+        text = text.replace(folder, name)
     text = text.replace(str(expand("~")), "~")
+    text = _PATH.sub(lambda path: path[0] if _EVERYBODYS.match(path[0]) else "(path)", text)
     for name in sorted({*_names(app)}, key=len, reverse=True):
         text = re.sub(rf"(?<![\w]){re.escape(name)}(?![\w])", "(name)", text)
     text = re.sub(r"/(home|Users)/[^/\s]+", r"/\1/(name)", text)
     return re.sub(r"[\w.+-]+@[\w-]+\.[\w.]+", "(address)", text)
+
+
+def _folders(app: App) -> Iterable[tuple[str, str]]:
+    """Jarvis's own folders, and what a report calls them."""
+    paths = app.paths
+    for name in ("config", "data", "state", "cache", "models", "runtime"):
+        yield str(getattr(paths, name)), f"({name})"
+    yield sys.prefix, "(program)"
 
 
 def _host(found: re.Match[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jarvis.errors import NotFound, UsageError
@@ -19,6 +20,31 @@ if TYPE_CHECKING:
 def held(app: App) -> list[Memory]:
     """What waits for the user's decision."""
     return memory.select(app, states=(MemoryState.HELD,))
+
+
+def waiting(app: App, words: Sequence[str]) -> list[int]:
+    """The held memories that ids and ranges name; a range may have gaps.
+
+    Raises:
+        NotFound: an id is not held, or a range holds nothing that is.
+        UsageError: a word is no id.
+    """
+    single, ranges = memory.parse_ids(words)
+    ids = {row.id for row in held(app)}
+    for number in single:
+        if number not in ids:
+            memory.show(app, number)  # one that is not there at all is said to be so
+            raise _not_held_error(number)
+    found = set(single)
+    for part in ranges:
+        here = ids.intersection(part)
+        if not here:
+            raise NotFound(
+                f"nothing from {part.start} to {part.stop - 1} is held",
+                "jarvis memory review lists what is",
+            )
+        found |= here
+    return sorted(found)
 
 
 def accept(app: App, memory_id: int, content: str | None = None) -> Added:
@@ -71,5 +97,9 @@ def _held(tx: Connection, user_id: int, memory_id: int) -> Memory:
     if entry is None:
         raise memory.missing([memory_id])
     if entry.state is not MemoryState.HELD:
-        raise NotFound(f"memory {memory_id} is not held", "jarvis memory review lists what is")
+        raise _not_held_error(memory_id)
     return entry
+
+
+def _not_held_error(memory_id: int) -> NotFound:
+    return NotFound(f"memory {memory_id} is not held", "jarvis memory review lists what is")

@@ -47,6 +47,10 @@ _PIECES = re.compile(
 _BOUND = 4.0
 """A weight never moves further from its prior than this factor, whatever a server reports."""
 _KEPT_CHARACTERS = 4000
+_SAMPLED_CHARACTERS = 200_000
+"""A text of this length or more is estimated from pieces of it: it is far over most windows, and
+the estimate is off by more than the sample is."""
+_SAMPLES, _SAMPLE_CHARACTERS = 64, 1000
 _MIN_READ = 64
 """Fewer evaluated tokens say nothing about reading speed: the fixed costs dominate."""
 _SENTENCE_END = re.compile(r"(?:[.!?…]['\")\]]*\s|[。！？]|\n)")
@@ -210,7 +214,18 @@ class TokenEstimator:
 def tally(text: str) -> Mapping[str, float]:
     """Counts the characters of each class in ``text`` (runs, for ``gap``)."""
     # A conversation counts the same turns again and again.
-    return _tally_kept(text) if len(text) <= _KEPT_CHARACTERS else _tally(text)
+    if len(text) <= _KEPT_CHARACTERS:
+        return _tally_kept(text)
+    return _tally(text) if len(text) < _SAMPLED_CHARACTERS else _tally_sampled(text)
+
+
+def _tally_sampled(text: str) -> Mapping[str, float]:
+    """What pieces from all over a very long text make the whole of it to be."""
+    step = len(text) // _SAMPLES
+    starts = range(0, step * _SAMPLES, step)
+    sample = "".join(text[start : start + _SAMPLE_CHARACTERS] for start in starts)
+    scale = len(text) / len(sample)
+    return {name: number * scale for name, number in _tally(sample).items()}
 
 
 @functools.lru_cache(maxsize=1024)

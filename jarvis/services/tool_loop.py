@@ -103,6 +103,8 @@ class ToolLoop:
         self._max_calls = max_calls
         self.calls: list[ToolRecord] = []
         """What was called, in order."""
+        self.told: list[str] = []
+        """The results as far as the model was given them."""
         self.usage = ChatUsage()
         """All rounds together; ``prompt_tokens`` is the last round's."""
         self.first_usage = ChatUsage()
@@ -158,7 +160,8 @@ class ToolLoop:
                 yield Warning_(
                     "the model gave no answer of its own: this is what the tool returned"
                 )
-                yield ChatChunk(text=next(made.result for made in self.calls if not made.error))
+                self.told.append(next(made.result for made in self.calls if not made.error))
+                yield ChatChunk(text=self.told[-1])
                 return
             yield Stage("prompt")
 
@@ -246,6 +249,7 @@ class ToolLoop:
         given = max(self._room * 3 // 4, _MIN_RESULT)
         shown = self._estimator.cut(result, given) or "(the result is empty)"
         self._room -= min(self._estimator.count(shown), self._room)
+        self.told.append(shown)
         return f"{fence(Fence.TOOL, [shown])}\n{_NUDGE}"
 
 

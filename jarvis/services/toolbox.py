@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from jarvis.errors import JarvisError, UsageError
 from jarvis.llm.protocols import ChatModel
-from jarvis.security import injection, secrets
+from jarvis.security import injection
 from jarvis.security.text import clean_line
 from jarvis.tools import Effect, Tool, ToolContext, ToolError
 from jarvis.tools.policy import Asker, Consents, Policy, Verdict
-from jarvis.types import ChunkHit, EmbeddingModel, Filters, Memory, MemoryHit, MemoryState
+from jarvis.types import ChunkHit, EmbeddingModel, Filters, Memory, MemoryHit
 
 if TYPE_CHECKING:
     from jarvis.retrieval import Query
@@ -296,17 +296,16 @@ class Memories:
 
     def remember(self, content: str) -> Memory:
         """Stores a fact; what looks like a secret or an instruction is held for review."""
-        from dataclasses import replace
-
         from jarvis.services import memory
 
         if self._private:
             raise ToolError("this conversation is private: nothing is stored")
         new = memory.describe(clean_line(content))
-        if secrets.find(new.content):
-            new = replace(new, state=MemoryState.HELD, held_reason="it looks like a secret")
+        kind = memory.has_secret([new.content])
+        if kind:
+            new = memory.hold(new, f"looks like a secret: {kind}")
         elif injection.looks_like_instruction(new.content):
-            new = replace(new, state=MemoryState.HELD, held_reason="it reads like an instruction")
+            new = memory.hold(new, "reads like an instruction to the assistant")
         return memory.add(self._app, [new]).added[0].memory
 
     def recall(self, query: str, limit: int) -> Sequence[MemoryHit]:
@@ -341,12 +340,22 @@ class Documents:
 
     def __init__(self, app: App) -> None:
         self._app = app
+        self.found: list[ChunkHit] = []
+        """Every passage that a call found, in order."""
 
     def search(self, query: str, limit: int) -> Sequence[ChunkHit]:
         """Finds passages by meaning and by words."""
         from jarvis.services import documents
 
-        return documents.Documents(self._app).search(query, limit).hits
+        hits = documents.Documents(self._app).search(query, limit).hits
+        self.found += hits
+        return hits
+
+    def excerpt(self, hit: ChunkHit) -> str:
+        """The passage under the citation that an answer is to repeat."""
+        from jarvis.services import citations
+
+        return citations.excerpt(hit)
 
 
 def _question(app: App, query: str) -> tuple[Query, EmbeddingModel | None]:

@@ -132,7 +132,7 @@ def import_lines(app: App, lines: Iterable[str], *, dry_run: bool = False) -> Im
             if numbered[0][1].lstrip("\ufeff").lstrip().startswith("{"):
                 _Import(tx, user_id, result).run(numbered)
             else:
-                _plain(tx, user_id, numbered, result)
+                _plain(tx, user_id, numbered, result, hold=app.config.memory.hold_secrets)
             if dry_run:
                 raise _DryRun
     except _DryRun:
@@ -142,15 +142,30 @@ def import_lines(app: App, lines: Iterable[str], *, dry_run: bool = False) -> Im
 
 
 def _plain(
-    tx: Connection, user_id: int, numbered: Iterable[tuple[int, str]], result: Imported
+    tx: Connection,
+    user_id: int,
+    numbered: Iterable[tuple[int, str]],
+    result: Imported,
+    *,
+    hold: bool,
 ) -> None:
+    """Stores a fact a line. Nobody can be asked about a secret here: it waits in the review."""
+    held = 0
     for _, line in numbered:
         if not clean_line(line):
             continue
         new = memory.describe(line, source=MemorySource.IMPORT)
-        tombstones.unbury(tx, user_id, memories.content_hash(new.content))
+        kind = memory.has_secret([line]) if hold else ""
+        if kind:
+            new = memory.hold(new, f"looks like a secret: {kind}")
+        else:
+            tombstones.unbury(tx, user_id, memories.content_hash(new.content))
         added = memory.store(tx, user_id, new)
         _count(result.added if added.created else result.known, "memory")
+        held += bool(kind) and added.created
+    if held:
+        what = "line looks" if held == 1 else "lines look"
+        result.notes.append(f"{held} {what} like a secret and wait: jarvis memory review")
 
 
 def _count(counts: dict[str, int], kind: str) -> None:

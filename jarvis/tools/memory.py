@@ -30,14 +30,11 @@ def recall(context: ToolContext, query: str) -> str:
 )
 def search_documents(context: ToolContext, query: str) -> str:
     """Searches the user's documents."""
-    hits = _documents(context).search(query, PASSAGES)
+    documents = _documents(context)
+    hits = documents.search(query, PASSAGES)
     if not hits:
         return "no document says anything about that"
-    found = []
-    for hit in hits:
-        page = f", p. {hit.page_label or hit.page}" if hit.page is not None else ""
-        found.append(f"[{hit.document}{page}]\n{hit.content}")
-    return "\n\n".join(found)
+    return "\n\n".join(documents.excerpt(hit) for hit in hits)
 
 
 @tool(

@@ -63,6 +63,10 @@ class DocumentPort(Protocol):
         """Finds passages by meaning and by words, best first."""
         ...
 
+    def excerpt(self, hit: ChunkHit) -> str:
+        """The passage under the citation that an answer is to repeat."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Page:

@@ -226,6 +226,7 @@ def test_a_full_disk_loses_nothing_and_says_so(small_home: Home) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.owner
 def test_a_backup_on_a_full_disk_is_no_backup(database: Database, paths: Paths) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small file system")

@@ -19,6 +19,8 @@ from jarvis.services import worker
 from tests.faults.fuzzing import anything, costly, fuzzed, run, well_behaved, words
 from tests.scripted_ollama import CUT, ScriptedOllama, last, piece, scripted_ollama
 
+pytestmark = pytest.mark.owner
+
 SKIPPED = {
     ("db", "psql"): "becomes another program",
     ("engine", "start"): "leaves a process behind",

@@ -37,7 +37,6 @@ class ExternalServer:
     major: int
     admin: str = "postgres"
     host: str = "127.0.0.1"
-    certificate: str = ""
 
     def connect(
         self, user: str = "", password: str = ADMIN_PASSWORD, dbname: str = "postgres"
@@ -79,42 +78,74 @@ def place(owner: Account) -> Iterator[Path]:
         shutil.rmtree(shared, ignore_errors=True)
 
 
-def make_certificate(certificate: Path, key: Path) -> None:
-    """A self-signed certificate for localhost."""
-    subprocess.run(
-        [
-            *("openssl", "req", "-new", "-x509", "-days", "2", "-nodes", "-subj", "/CN=localhost"),
-            *("-addext", "subjectAltName=DNS:localhost"),
-            *("-out", str(certificate), "-keyout", str(key)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    key.chmod(0o600)
+@dataclass(frozen=True)
+class Authority:
+    """Somebody who signs certificates; ``certificate`` is what others trust."""
+
+    folder: Path
+
+    @classmethod
+    def new(cls, folder: Path, name: str = "An authority") -> Authority:
+        """Makes one in ``folder``."""
+        folder.mkdir(exist_ok=True)
+        made = cls(folder)
+        _openssl(
+            *("req", "-new", "-x509", "-days", "2", "-nodes", "-subj", f"/CN={name}"),
+            *("-out", str(made.certificate), "-keyout", str(folder / "ca.key")),
+        )
+        return made
+
+    @property
+    def certificate(self) -> Path:
+        """The file to trust."""
+        return self.folder / "ca.crt"
+
+    def sign(self, certificate: Path, key: Path, name: str) -> None:
+        """Makes a key and a certificate of ``name``, a host or a role."""
+        request, more = self.folder / "request", self.folder / "more"
+        more.write_text(f"subjectAltName=DNS:{name}\n")
+        _openssl(
+            *("req", "-new", "-nodes", "-subj", f"/CN={name}"),
+            *("-out", str(request), "-keyout", str(key)),
+        )
+        _openssl(
+            *("x509", "-req", "-days", "2", "-in", str(request), "-out", str(certificate)),
+            *("-CA", str(self.certificate), "-CAkey", str(self.folder / "ca.key")),
+            *("-CAcreateserial", "-extfile", str(more)),
+        )
+        key.chmod(0o600)
+
+
+def _openssl(*arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
 
 
 @contextlib.contextmanager
 def running(
-    major: int, binaries: programs.Binaries | None = None, *, tls: bool = False
+    major: int, binaries: programs.Binaries | None = None, authority: Authority | None = None
 ) -> Iterator[ExternalServer]:
-    """A server of that major version, with pgvector's files but without the extension."""
+    """A server of that major version, with pgvector's files but without the extension.
+
+    With an ``authority`` it is ``localhost``, takes encrypted connections only, and believes the
+    role ``certified`` for its certificate.
+    """
     owner = account.ensure(lambda _: None)
     binaries = binaries or programs.for_user(programs.find(major), owner.uid)
     with place(owner) as folder:
         cluster = Cluster(folder / "data", folder, folder / "log", binaries, owner)
         cluster.initialise()
         port = free_port()
-        kind = "hostssl" if tls else "host"
+        kind = "hostssl" if authority else "host"
+        certified = "hostssl all certified 127.0.0.1/32 cert\n" if authority else ""
         (cluster.data / "pg_hba.conf").write_text(
-            f"local all all trust\n{kind} all all 127.0.0.1/32 scram-sha-256\n"
+            f"local all all trust\n{certified}{kind} all all 127.0.0.1/32 scram-sha-256\n"
         )
-        certificate = ""
-        if tls:
-            make_certificate(cluster.data / "server.crt", cluster.data / "server.key")
+        if authority:
+            authority.sign(cluster.data / "server.crt", cluster.data / "server.key", "localhost")
+            shutil.copy(authority.certificate, cluster.data / "ca.crt")
             owner.own(cluster.data)
-            certificate = (cluster.data / "server.crt").read_text()
         settings = [
-            f"ssl={'on' if tls else 'off'}",
+            *(["ssl=on", "ssl_ca_file=ca.crt"] if authority else ["ssl=off"]),
             "listen_addresses=127.0.0.1",
             f"port={port}",
             "fsync=off",
@@ -132,7 +163,7 @@ def running(
             **owner.popen_arguments(),
         )
         try:
-            server = ExternalServer(port, major, certificate=certificate)
+            server = ExternalServer(port, major)
             _set_password(cluster, port)
             yield server
         finally:

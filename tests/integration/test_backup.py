@@ -23,6 +23,8 @@ from jarvis.store.database import Database
 from jarvis.types import User
 from tests.conftest import Cli
 
+pytestmark = pytest.mark.owner
+
 NASTY = "tab\t newline\n backslash \\ \\N null-like 'quote' \"double\" Grüße 日本語 👩‍🌾 {1,2}"
 
 

@@ -26,12 +26,19 @@ FILE = "tiny.gguf"
 
 @dataclass
 class Hub:
-    """A server of files with ranges, that can be told to misbehave."""
+    """A server of files with ranges, that can be told to misbehave.
+
+    ``signed_for``: the file is behind a redirect that is good for so many requests. ``refuse``:
+    the status of every block. ``shifted``: it sends another range than was asked for.
+    """
 
     address: str
     content: bytes
     ranges: bool = True
     cut_after: int | None = None
+    signed_for: int | None = None
+    refuse: int = 0
+    shifted: bool = False
     requests: list[str] = field(default_factory=list)
 
 
@@ -52,11 +59,19 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
         def do_GET(self) -> None:
             asked = self.headers.get("Range", "")
+            if state.signed_for is not None:
+                if not self.path.startswith("/signed/"):
+                    signature = f"/signed/{len(state.requests) + state.signed_for}"
+                    return self._short(302, ("Location", state.address + signature))
+                if len(state.requests) >= int(self.path.rpartition("/")[2]):
+                    return self._short(403)
             state.requests.append(asked)
+            if state.refuse and asked != "bytes=0-0":
+                return self._short(state.refuse)
             start, end = 0, len(state.content) - 1
             if asked and state.ranges:
                 first, _, last = asked.removeprefix("bytes=").partition("-")
-                start, end = int(first), min(int(last), end)
+                start, end = int(first) + state.shifted, min(int(last), end)
                 self.send_response(206)
                 self.send_header("Content-Range", f"bytes {start}-{end}/{len(state.content)}")
             else:
@@ -68,6 +83,13 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
                 body = body[: len(body) // 2]
                 self.close_connection = True
             self.wfile.write(body)
+            return None
+
+        def _short(self, status: int, *headers: tuple[str, str]) -> None:
+            self.send_response(status)
+            for name, value in (*headers, ("Content-Length", "0")):
+                self.send_header(name, value)
+            self.end_headers()
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -77,7 +99,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     monkeypatch.setenv("HF_ENDPOINT", state.address)
-    monkeypatch.setattr(download, "ATTEMPTS", 1)
+    monkeypatch.setattr(download, "ATTEMPTS", 2)
+    monkeypatch.setattr(download, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(download, "CONNECTIONS", 1)
     yield state
     server.shutdown()
@@ -139,6 +162,36 @@ def test_an_interrupted_download_goes_on(paths: Paths, hub: Hub, entry: ModelEnt
     blocks = [asked for asked in hub.requests if asked != "bytes=0-0"]
     assert f"bytes=0-{download.BLOCK - 1}" not in blocks
     assert any(asked.startswith(f"bytes={2 * download.BLOCK}-") for asked in blocks)
+
+
+def test_a_signed_address_that_expires_is_asked_for_again(
+    paths: Paths, hub: Hub, entry: ModelEntry
+) -> None:
+    hub.signed_for = 3  # the first look and two of four blocks
+    assert fetch(paths).path.read_bytes() == hub.content
+
+
+@pytest.mark.parametrize("status", [403, 404, 416, 429, 500])
+def test_a_server_that_refuses_is_named_with_its_status(
+    paths: Paths, hub: Hub, entry: ModelEntry, status: int
+) -> None:
+    hub.refuse = status
+    with pytest.raises(ModelUnavailable) as failed:
+        fetch(paths)
+    assert hub.address in failed.value.message
+    assert str(status) in failed.value.message
+    hub.refuse = 0
+    assert fetch(paths).path.read_bytes() == hub.content
+
+
+def test_another_range_than_was_asked_for_is_not_taken(
+    paths: Paths, hub: Hub, entry: ModelEntry
+) -> None:
+    hub.shifted = True
+    with pytest.raises(ModelUnavailable, match="another range"):
+        fetch(paths)
+    hub.shifted = False
+    assert fetch(paths).path.read_bytes() == hub.content
 
 
 def test_stop_keeps_what_was_fetched(paths: Paths, hub: Hub, entry: ModelEntry) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -26,7 +27,7 @@ from jarvis.store import migrations, roles, sessions, users, vectors, work
 from jarvis.store.database import Database
 from tests.conftest import Cli
 from tests.integration import external_server
-from tests.integration.external_server import ExternalServer, free_port
+from tests.integration.external_server import Authority, ExternalServer, free_port
 
 REFUSED = (
     psycopg.errors.InsufficientPrivilege,
@@ -261,6 +262,27 @@ class TestRowSecurity:
             "COPY sessions FROM STDIN",
             "DELETE FROM schema_migrations",
             "ALTER FUNCTION allowed_users() SET search_path = public",
+            "CREATE OR REPLACE FUNCTION allowed_users() RETURNS SETOF bigint LANGUAGE sql"
+            " AS 'SELECT generate_series(1, 9)'",
+            "UPDATE role_users SET role_name = 'ada'",
+            "DELETE FROM role_users",
+            "CREATE POLICY more ON sessions USING (true)",
+            "ALTER POLICY own ON sessions USING (true)",
+            "ALTER TABLE sessions OWNER TO ada",
+            "CREATE TABLE mine AS SELECT 1",
+            "CREATE TRIGGER t BEFORE INSERT ON sessions EXECUTE FUNCTION protect_tables()",
+            "CREATE VIEW seen AS SELECT * FROM sessions",
+            "GRANT owner TO ada",
+            "ALTER ROLE ada BYPASSRLS",
+            "ALTER ROLE owner PASSWORD 'mine'",
+            "ALTER SYSTEM SET row_security = off",
+            "SELECT setval('users_user_id_seq', 1)",
+            "COPY sessions TO PROGRAM 'cat'",
+            "COPY sessions TO '/tmp/sessions'",
+            "SELECT pg_read_file('PG_VERSION')",
+            "SELECT lo_import('/etc/passwd')",
+            "REINDEX TABLE sessions",
+            "SELECT * FROM pg_statistic",
         ):
             with pytest.raises(REFUSED):
                 ada.execute(statement.encode())
@@ -269,6 +291,50 @@ class TestRowSecurity:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             ada.execute("SELECT * FROM sessions")
         ada.execute("RESET row_security")
+
+    def test_no_word_of_another_by_any_door(
+        self, ada: psycopg.Connection, server: ExternalServer, dbname: str
+    ) -> None:
+        server.run("ANALYZE sessions", dbname=dbname)
+        with ada.cursor().copy("COPY (SELECT title FROM sessions) TO STDOUT") as rows:
+            assert b"".join(rows) == b"of ada\n"
+        for query in (
+            "TABLE sessions",
+            "SELECT * FROM pg_stats WHERE schemaname = 'public'",
+            "SELECT query FROM pg_stat_activity",
+            "EXPLAIN (ANALYZE, VERBOSE) SELECT * FROM sessions WHERE title > 'of b'",
+            "SELECT * FROM sessions s FULL JOIN users u ON u.name <> s.title",
+            "UPDATE sessions SET title = title RETURNING *",
+            "DELETE FROM messages RETURNING *",
+        ):
+            assert "of bob" not in str(ada.execute(query.encode()).fetchall()), query
+        ada.execute("CREATE TEMP VIEW mine AS SELECT title FROM sessions")
+        assert ada.execute("SELECT title FROM mine").fetchall() == [("of ada",)]
+
+    def test_a_taken_key_of_another_is_not_told(
+        self, ada: psycopg.Connection, people: dict[str, int]
+    ) -> None:
+        """The policy is asked before a unique index or a foreign key could say what is there."""
+        for number in (1, 77):  # bob has a session 1 and none with 77
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                ada.execute(
+                    "INSERT INTO sessions (user_id, id) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+                    (people["bob"], number),
+                )
+
+    def test_every_table_has_the_two_policies_and_no_other(self, ada: psycopg.Connection) -> None:
+        rows = ada.execute(
+            "SELECT c.relname, array_agg(p.polname::text ORDER BY p.polname),"
+            " bool_and(p.polcmd = '*' AND p.polpermissive),"
+            " bool_and(p.polname <> 'own' OR pg_get_expr(p.polqual, c.oid) LIKE '%allowed_users()%'"
+            "  AND pg_get_expr(p.polwithcheck, c.oid) LIKE '%allowed_users()%')"
+            " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'user_id'"
+            " LEFT JOIN pg_policy p ON p.polrelid = c.oid"
+            " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')"
+            " GROUP BY c.relname"
+        ).fetchall()
+        assert len(rows) > 15
+        assert [row for row in rows if row[1:] != (["everyone", "own"], True, True)] == []
 
     def test_a_table_of_its_own_with_the_same_name_deceives_nobody(
         self, ada: psycopg.Connection, people: dict[str, int]
@@ -488,29 +554,91 @@ SYSTEM_SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 @pytest.mark.skipif(
     not SYSTEM_SERVERS or shutil.which("openssl") is None, reason="no Postgres with TLS here"
 )
-def test_tls_is_checked_against_the_given_certificate(tmp_path: Path, paths: Paths) -> None:
-    binaries = programs.Binaries(
-        SYSTEM_SERVERS[-1].parent, programs.version(SYSTEM_SERVERS[-1].parent)
-    )
-    with external_server.running(binaries.major, binaries, tls=True) as server:
-        server.run(f"CREATE ROLE owner LOGIN PASSWORD '{PASSWORD}'")
-        right, wrong = tmp_path / "right.crt", tmp_path / "wrong.crt"
-        right.write_text(server.certificate)
-        external_server.make_certificate(wrong, tmp_path / "wrong.key")
+class TestTls:
+    """A server that somebody's own authority vouches for, as ``localhost``."""
+
+    @pytest.fixture(scope="class")
+    def authority(self, tmp_path_factory: pytest.TempPathFactory) -> Authority:
+        return Authority.new(tmp_path_factory.mktemp("authority"))
+
+    @pytest.fixture(scope="class")
+    def server(self, authority: Authority) -> Iterator[ExternalServer]:
+        folder = SYSTEM_SERVERS[-1].parent
+        binaries = programs.Binaries(folder, programs.version(folder))
+        with external_server.running(binaries.major, binaries, authority) as server:
+            server.run(
+                f"CREATE ROLE owner LOGIN PASSWORD '{PASSWORD}'", "CREATE ROLE certified LOGIN"
+            )
+            yield server
+
+    @pytest.fixture
+    def checked(self, server: ExternalServer, authority: Authority) -> DatabaseSettings:
+        """Settings that check everything."""
         url = server.url("owner", PASSWORD, "postgres").replace("127.0.0.1", "localhost")
-        settings = DatabaseSettings(url=url, sslmode="verify-full", sslrootcert=str(right))
-        with contextlib.closing(Database(settings, paths)) as database:
-            with database.connect_as_owner() as connection:
-                row = connection.execute(
-                    "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-                ).fetchone()
-            assert row == (True,)
-            # That server has no pgvector: it is said, and nothing else is the matter.
-            with pytest.raises(DatabaseUnavailable, match="pgvector"):
-                database.open()
-        settings = replace(settings, sslrootcert=str(wrong))
-        with (
-            contextlib.closing(Database(settings, paths)) as database,
-            pytest.raises(DatabaseUnavailable, match="certificate"),
-        ):
+        return DatabaseSettings(
+            url=url, sslmode="verify-full", sslrootcert=str(authority.certificate)
+        )
+
+    def test_encrypted_and_checked(self, checked: DatabaseSettings, paths: Paths) -> None:
+        assert _connected(checked, paths) == ("owner", True)
+        # That server has no pgvector: it is said, and nothing else is the matter.
+        with opened(checked, paths) as database, pytest.raises(DatabaseUnavailable, match="pgve"):
             database.open()
+
+    def test_all_in_the_address(
+        self, checked: DatabaseSettings, authority: Authority, paths: Paths
+    ) -> None:
+        more = f"?sslmode=verify-full&sslrootcert={authority.certificate}&application_name=mine"
+        assert _connected(DatabaseSettings(url=checked.url + more), paths) == ("owner", True)
+
+    def test_a_certificate_instead_of_a_password(
+        self, checked: DatabaseSettings, authority: Authority, paths: Paths, tmp_path: Path
+    ) -> None:
+        certificate, key = tmp_path / "me.crt", tmp_path / "me.key"
+        authority.sign(certificate, key, "certified")
+        url = checked.url.replace(checked.url.partition("@")[0], "postgresql://certified")
+        mine = replace(checked, url=url, sslcert=str(certificate), sslkey=str(key))
+        assert _connected(mine, paths) == ("certified", True)
+        with pytest.raises(DatabaseUnavailable, match="requires a valid client certificate"):
+            _connected(replace(checked, url=url), paths)
+
+    @pytest.mark.parametrize(
+        ("change", "why"),
+        [
+            ({"sslrootcert": "{other}"}, "certificate verify failed"),
+            ({"sslrootcert": "{nowhere}"}, "does not exist"),
+            ({"host": "127.0.0.1"}, 'for "localhost" does not match host name "127.0.0.1"'),
+            ({"sslmode": "disable"}, "no encryption"),
+            ({"sslmode": "never"}, "invalid sslmode"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused_and_told(
+        self,
+        checked: DatabaseSettings,
+        paths: Paths,
+        tmp_path: Path,
+        change: dict[str, str],
+        why: str,
+    ) -> None:
+        places = {
+            "other": Authority.new(tmp_path / "other").certificate,
+            "nowhere": tmp_path / "nowhere.crt",
+        }
+        changed: dict[str, Any] = {key: value.format(**places) for key, value in change.items()}
+        with pytest.raises(DatabaseUnavailable, match=re.escape(why)) as caught:
+            _connected(replace(checked, **changed), paths)
+        assert "sslmode" in caught.value.hint
+        assert PASSWORD not in f"{caught.value} {caught.value.hint}"
+
+
+def _connected(settings: DatabaseSettings, paths: Paths) -> tuple[str, bool]:
+    """The role that the server takes us for, and whether the connection is encrypted."""
+    with (
+        contextlib.closing(Database(settings, paths)) as database,
+        contextlib.closing(database.connect_as_owner()) as connection,
+    ):
+        row = connection.execute(
+            "SELECT session_user::text, ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+        ).fetchone()
+    assert row is not None
+    return row[0], row[1]

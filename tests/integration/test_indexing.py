@@ -182,6 +182,7 @@ def test_a_change_of_language_makes_terms_anew(app: App) -> None:
     assert found.memories[0].explanation["words"] == ["haus"]
 
 
+@pytest.mark.owner
 def test_indexes_are_built_by_the_worker_when_they_pay(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -367,12 +367,66 @@ def test_an_older_fact_told_later_ends_nothing(app: App) -> None:
     assert "User lives in Oslo" in contents(app)
 
 
+def test_an_older_fact_with_its_date_is_over_since_the_later_one(app: App) -> None:
+    oslo = memory.describe("I moved to Oslo", at=datetime(2026, 3, 1, tzinfo=UTC))
+    memory.add(app, [oslo])
+    bergen = memory.describe("I live in Bergen", at=datetime(2022, 1, 1, tzinfo=UTC))
+    (added,) = memory.add(app, [bergen]).added
+    assert added.created
+    assert added.memory.state is MemoryState.SUPERSEDED
+    assert added.memory.valid_to_at == datetime(2026, 3, 1, tzinfo=UTC)
+    assert contents(app) == ["I moved to Oslo"]
+    then = memory.select(app, states=(MemoryState.ACTIVE,), at=datetime(2024, 1, 1, tzinfo=UTC))
+    assert [row.content for row in then] == ["I live in Bergen"]
+
+
+def test_what_the_rules_leave_open_by_hand_waits_for_the_model(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[bool] = []
+    monkeypatch.setattr(app, "wake_worker", lambda: woken.append(True))
+    add(app, "User shears alpacas")
+    assert changes.ChangesJob().pending(app) == 0
+    add(app, "User shears woolly alpacas")
+    assert changes.ChangesJob().pending(app) == 1
+    assert woken
+    model = ScriptedModel('{"answer": 2}')
+    monkeypatch.setattr(app, "chat_model", lambda: model)
+    assert changes.ChangesJob().run_once(app, never) == 1
+    assert model.asked
+    assert changes.ChangesJob().pending(app) == 0
+    assert len(contents(app)) == 2
+
+
+def test_a_comparison_gives_way_to_a_turn(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "wake_worker", lambda: None)
+    add(app, "User shears alpacas")
+    add(app, "User shears woolly alpacas")
+    looks = iter([False])
+    model = ScriptedModel('{"answer": 3}')
+    monkeypatch.setattr(app, "chat_model", lambda: model)
+    assert changes.ChangesJob().run_once(app, lambda: next(looks, True)) == 0
+    assert changes.ChangesJob().pending(app) == 1
+    assert len(contents(app)) == 2
+
+
 def test_the_model_is_heard_only_when_it_agrees_with_itself(app: App) -> None:
     same, other = '{"answer": 1}', '{"answer": 2}'
     judge = changes.by_model(ScriptedModel(same, other, same, same))
     assert judge("a b", "a b c") is Relation.OPEN
     assert judge("a b", "a b c") is Relation.SAME
     assert changes.by_model(ScriptedModel("no"))("a", "b") is Relation.OPEN
+
+
+def test_decisions_are_taken_all_or_none(rules: App) -> None:
+    say(rules, "my password is Tr0ub4dor&3", "my wifi password is Ma-9-Ma-9")
+    read_all(rules)
+    first, second = (row.id for row in review.held(rules))
+    assert review.waiting(rules, [f"{first}-{second}"]) == [first, second]
+    with pytest.raises(NotFound):
+        review.waiting(rules, [str(first), str(second + 9)])
+    with pytest.raises(NotFound):
+        review.waiting(rules, [f"{second + 5}-{second + 9}"])
 
 
 # --- forgetting -----------------------------------------------------------------------------

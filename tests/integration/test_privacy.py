@@ -49,6 +49,18 @@ def _leaving(app: App) -> list[str]:
     return [item.where for item in privacy.items(app) if item.kind == "leaves"]
 
 
+def test_nothing_of_ones_own_leaves_by_default(
+    settings: DatabaseSettings, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OLLAMA_HOST", raising=False)
+    items = list(privacy.items(App(Config(database=settings), paths)))
+    assert [item.kind for item in items if item.kind != "stored"] == ["asks", "asks", "never"]
+    assert "unless you say yes" in items[-1].what
+    told = ToolSettings(network="allow")
+    items = list(privacy.items(App(Config(database=settings, tools=told), paths)))
+    assert [item.kind for item in items if item.kind != "stored"] == ["leaves", "asks"]
+
+
 def test_nothing_leaves_when_nothing_can(
     settings: DatabaseSettings, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +114,7 @@ def test_erase_leaves_nothing(tmp_path: Path) -> None:
         assert place.run("memory", "list").stdout == ""
 
 
+@pytest.mark.owner
 def test_erase_on_a_server_of_ones_own_takes_jarvis_only(cli: Cli, database: object) -> None:
     from jarvis.store.database import Database
 
@@ -136,6 +149,8 @@ def test_a_report_holds_nothing_personal(
     log.set_up(paths.logs, debug=True)
     log.get("test").content("question", "where is Magrathea")
     log.get("test").info("path %s", Path.home() / "papers")
+    log.get("test").warning("cannot read /srv/betelgeuse/plan.pdf and '/srv/my betelgeuse/a b'")
+    log.get("test").warning("%s is full; POST /api/chat; see /usr/bin/psql", paths.data / "x")
     log.set_up(paths.logs)
     target = report.write(app, tmp_path / "r.zip", list(doctor.run(app)))
     app.close()
@@ -143,8 +158,9 @@ def test_a_report_holds_nothing_personal(
     with zipfile.ZipFile(target) as pack:
         texts = {name: pack.read(name).decode() for name in pack.namelist()}
     whole = "\n".join(texts.values())
-    for word in ("zaphod", "Magrathea", "Ford", "gpu.", str(Path.home() / "papers")):
+    for word in ("zaphod", "Magrathea", "Ford", "gpu.", "papers", "betelgeuse", str(tmp_path)):
         assert word not in whole
+    assert "(data)/x is full; POST /api/chat; see /usr/bin/psql" in texts["jarvis.log"]
     assert json.loads(texts["rows.json"])["sessions"] == 1
     assert "database" in texts["doctor.txt"]
     assert f"python {sys.version.split()[0]}" in texts["versions.txt"]

@@ -208,6 +208,7 @@ def test_a_row_without_a_vector_is_found_by_words_beside_others(
     assert [hit.memory.id for hit in back] == ids[:1]
 
 
+@pytest.mark.owner
 def test_twenty_rows_of_one_type_among_many(database: Database, user: User) -> None:
     """With an index that reads the nearest first, a filter must not leave fewer than there are."""
     with database.transaction() as tx:

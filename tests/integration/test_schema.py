@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from jarvis.config import DatabaseSettings
 from jarvis.paths import Paths
 from jarvis.store import archive, migrations
 from jarvis.store.database import Connection, Database
+from tests.unit.test_distribution import TABLES
+
+pytestmark = pytest.mark.owner
 
 EVERYWHERE = {"users", "role_users", "embedding_models", "schema_migrations"}
 """Small tables that a distributed database keeps on every node."""
@@ -23,6 +28,12 @@ def test_every_key_begins_with_the_user(database: Database) -> None:
         ).fetchall()
     assert len(rows) > 15
     assert [r[:2] for r in rows if r[0] not in EVERYWHERE and r[2] != "user_id"] == []
+
+
+def test_the_check_of_the_queries_knows_every_table(database: Database) -> None:
+    with database.connection() as connection:
+        rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        assert {row[0] for row in rows} == {*TABLES, *EVERYWHERE}
 
 
 def test_every_table_of_people_has_a_primary_key(database: Database) -> None:

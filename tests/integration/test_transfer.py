@@ -147,6 +147,15 @@ def test_everything_comes_back(rules: App, database_name: str) -> None:
         assert tombstones.is_buried(tx, rules.user.id, memories.content_hash("User keeps newts"))
 
 
+def test_a_secret_in_plain_text_waits_for_the_user(rules: App) -> None:
+    done = transfer.import_lines(rules, ["I keep newts", "my wifi password is Tr0ub4dor&3"])
+    assert done.added == {"memory": 2}
+    assert "memory review" in done.notes[0]
+    rows = memory.select(rules, states=())
+    assert [row.state for row in rows] == [MemoryState.ACTIVE, MemoryState.HELD]
+    assert rows[1].held_reason == "looks like a secret: password"
+
+
 def test_plain_text_is_one_fact_a_line(rules: App) -> None:
     done = transfer.import_lines(rules, ["User keeps newts", "", "User keeps  newts", "I row"])
     assert (done.added, done.known) == ({"memory": 2}, {"memory": 1})

@@ -14,11 +14,12 @@ from jarvis.errors import ModelUnavailable, NotFound, ProviderUnavailable, Usage
 from jarvis.retrieval import Query, index
 from jarvis.services import context, indexing
 from jarvis.services.app import App
+from jarvis.services.budget import MessageTooLong
 from jarvis.services.prompt import INTERRUPTED
 from jarvis.services.turns import Delta, Finished, TurnEvent, TurnRequest, TurnResult, Warning_
 from jarvis.store import sessions
 from jarvis.types import Message, MessageStatus, Role
-from tests.scripted_ollama import CUT, ScriptedOllama, last, piece
+from tests.scripted_ollama import CUT, ScriptedOllama, last, piece, vector_of
 
 
 @pytest.fixture
@@ -263,6 +264,23 @@ def test_wrong_requests(app: App) -> None:
         run(app, " \0 ")
     with pytest.raises(NotFound):
         run(app, "hi", 999)
+
+
+def test_a_message_over_the_window_is_neither_stored_nor_searched_for(
+    app: App, server: ScriptedOllama
+) -> None:
+    embedded: list[str] = []
+
+    def embed(text: str) -> list[float]:
+        embedded.append(text)
+        return vector_of(text)
+
+    server.embed = embed
+    with pytest.raises(MessageTooLong):
+        run(app, "harbour " * 300_000)
+    assert embedded == []
+    with app.database.connection() as connection:
+        assert sessions.latest(connection, app.user.id) is None
 
 
 def test_no_model_still_keeps_the_message(app: App, server: ScriptedOllama) -> None:

@@ -104,6 +104,7 @@ def test_a_source_that_hangs_is_left_out_with_a_warning(
     assert took < 5
 
 
+@pytest.mark.owner
 def test_a_source_that_fails_is_left_out_with_a_warning(app: App, server: ScriptedOllama) -> None:
     with app.database.transaction() as tx:
         tx.execute("ALTER TABLE chunk_vectors RENAME COLUMN model_id TO gone")

@@ -16,10 +16,8 @@ from jarvis.services.budget import (
     Budget,
     MessageTooLong,
     Share,
-    TokenEstimator,
     fit,
     history_start,
-    split_message,
 )
 
 COUNTS = st.lists(st.integers(1, 400), max_size=40)
@@ -176,20 +174,3 @@ def test_the_start_of_history_stays_put_for_several_turns() -> None:
     starts = [history_start([100] * size, 1000) for size in range(41)]
     moves = sum(first != second for first, second in pairwise(starts))
     assert moves <= 8
-
-
-@given(st.text(max_size=600), st.integers(1, 80))
-def test_split_parts_join_to_the_message_and_fit(text: str, limit: int) -> None:
-    estimator = TokenEstimator("m")
-    parts = split_message(text, limit, estimator)
-    assert "".join(parts) == text
-    assert all(part for part in parts)
-    assert all(estimator.count(part) <= limit or len(part) == 1 for part in parts)
-
-
-def test_split_prefers_paragraphs() -> None:
-    paragraph = "One sentence of some words. " * 8
-    text = f"{paragraph}\n\n{paragraph}\n\n{paragraph}"
-    estimator = TokenEstimator("m")
-    parts = split_message(text, estimator.count(paragraph) + 20, estimator)
-    assert [part.strip() for part in parts] == [paragraph.strip()] * 3

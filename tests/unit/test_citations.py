@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jarvis.services.citations import MARK, check, excerpt, label
+from jarvis.services.citations import MARK, Given, Marker, check, excerpt, label
 from jarvis.types import ChunkHit
 
 
@@ -115,3 +115,50 @@ def test_what_a_tool_gave_was_not_made_up() -> None:
     answer = "It is so [report.pdf, p. 3]. And [report.pdf, p. 4]."
     report = check(answer, [], ["found: [report.pdf, p. 3] Fees\nThey are 40 euros."])
     assert [citation.text for citation in report.invented] == ["[report.pdf, p. 4]"]
+
+
+STREAMED = [
+    "It ends [contract.pdf, p. 6] or [contract.pdf, p. 9].",
+    "a[1], [sic], [a [contract.pdf, p. 9] b], [x](y), [contract.pdf, p. 9](https://x)",
+    "open [contract.pdf, p. 9\nand on], [",
+    "[contract.pdf, p. 6; contract.pdf, p. 9]",
+    "[contract.pdf, p. 9]",
+    "[" + "x" * 400 + ", p. 9]",
+    "[contract.pdf, p. 9][contract.pdf, p. 6]",
+]
+
+
+@pytest.mark.parametrize("answer", STREAMED)
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_a_stream_is_marked_as_the_whole_answer_is(answer: str, size: int) -> None:
+    marker = Marker(lambda: Given([hit()]))
+    pieces = [marker.feed(answer[i : i + size]) for i in range(0, len(answer), size)]
+    streamed = "".join(pieces) + marker.flush()
+    whole = check(answer, [hit()])
+    assert streamed == whole.marked
+    assert marker.report(streamed) == whole
+
+
+def test_a_stream_holds_back_nothing_but_an_open_citation() -> None:
+    marker = Marker(lambda: Given([hit()]))
+    assert marker.feed("It ends [contract.pdf") == "It ends "
+    assert marker.feed(", p. 9]") == ""
+    assert marker.feed(".") == f"[contract.pdf, p. 9{MARK}]."
+    assert marker.feed("[never closed\n") == "[never closed\n"
+    assert marker.feed("[" + "x" * 301) == "[" + "x" * 301
+
+
+def test_what_a_tool_found_may_be_cited_from_then_on() -> None:
+    chunks: list[ChunkHit] = []
+    marker = Marker(lambda: Given(chunks))
+    assert MARK in marker.feed("[contract.pdf, p. 6] ")
+    chunks.append(hit())
+    assert marker.feed("[contract, page 6] ") == "[contract, page 6] "
+
+
+def test_json_stays_json() -> None:
+    answer = '{"sources": ["contract.pdf, p. 9"]}'
+    marker = Marker(lambda: Given([hit()]), mark=False)
+    shown = marker.feed(answer) + marker.flush()
+    assert shown == answer
+    assert marker.report(shown).warnings

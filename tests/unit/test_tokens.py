@@ -36,6 +36,16 @@ def test_every_character_is_counted_in_one_class(text: str) -> None:
     assert bool(counts) == bool(text.strip() or "\n" in text or len(text) > 1)
 
 
+@pytest.mark.parametrize("step", [1, 300])
+def test_a_very_long_text_is_estimated_from_pieces_of_it(step: int) -> None:
+    # Scripts that change in the middle, and that take turns.
+    whole = (ENGLISH * 120)[:200_000] + "東京都の天気は晴れです" * 20_000
+    text = whole if step == 1 else "".join(whole[start::step] for start in range(step))
+    parts = [text[start : start + 50_000] for start in range(0, len(text), 50_000)]
+    estimator = TokenEstimator("m")
+    assert estimator.count(text) == pytest.approx(sum(map(estimator.count, parts)), rel=0.03)
+
+
 def test_it_converges_to_what_the_server_counts() -> None:
     estimator = TokenEstimator("m")
     for _ in range(12):

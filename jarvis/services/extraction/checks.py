@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from jarvis.retrieval.words import stemmer
 from jarvis.services.extraction import words as w
-from jarvis.services.extraction.cutting import sentences, unquoted, words_of
-from jarvis.services.extraction.rewriting import MAX_WORDS
+from jarvis.services.extraction.cutting import cut, expand, words_of
+from jarvis.services.extraction.framing import is_request, is_task, own_sentences
+from jarvis.services.extraction.rewriting import MAX_WORDS, dangles
 
 _NUMBER_WORDS = {
     word: str(number)
@@ -74,7 +75,7 @@ def _spoken_by_writer(content: Sequence[str], message: str, before: str) -> bool
     """Whether one sentence that speaks of its writer has (nearly) all words of the fact."""
     wanted = {stem(word) for word in content}
     extra = {stem(word) for word in words_of(before)}
-    for sentence, _ in sentences(unquoted(message)):
+    for sentence in statements(message):
         if _SPEAKER.search(sentence):
             left = wanted - {stem(word) for word in words_of(sentence)} - extra
             if len(left) * 3 <= len(wanted):
@@ -82,17 +83,26 @@ def _spoken_by_writer(content: Sequence[str], message: str, before: str) -> bool
     return False
 
 
-def statements(message: str) -> str:
-    """The message without questions and quotations: what facts may be taken from."""
+def statements(message: str) -> list[str]:
+    """The sentences of a message that facts may be taken from.
+
+    Questions, quotations, suppositions and tasks are left out, and of a request what the thing
+    that is asked for is to say.
+    """
     kept = []
-    for sentence, question in sentences(unquoted(message)):
+    for sentence, question in own_sentences(message):
         first = words_of(sentence)[:1]
         if question and not re.search(r"\b(?:i|my|we)\b", sentence, re.I):
             continue
         if question and first and first[0].casefold() in w.QUESTION_STARTS:
             continue
+        if is_task(sentence):
+            continue
+        if is_request(sentence):
+            pieces = [piece for lead, piece in cut(expand(sentence)) if lead not in w.SUBORDINATORS]
+            sentence = " ".join(" ".join(piece) for piece in pieces)
         kept.append(_YOU.sub("", sentence))
-    return " . ".join(kept)
+    return kept
 
 
 def tidy(fact: str) -> str:
@@ -131,7 +141,7 @@ def problem(fact: str, message: str, before: str = "") -> str:
         return "subject"
     if _FIRST_PERSON.search(re.sub(r"\bUser\b", "", fact)) or _SECOND_CLAUSE.search(fact):
         return "not one clause in the third person"
-    source = statements(message)
+    source = " . ".join(statements(message))
     source_words = words_of(source)
     stems = [stem(word) for word in source_words]
     if [x.casefold() for x in found] == [x.casefold() for x in words_of(message)]:
@@ -148,6 +158,8 @@ def problem(fact: str, message: str, before: str = "") -> str:
     for pronoun in ("his", "her", "he", "she", "hers", "him"):
         if pronoun in found and pronoun not in {x.casefold() for x in source_words}:
             return "pronoun"
+    if fact.startswith("User ") and dangles(found[1:]):
+        return "pronoun"
     if _negated(found) != _negated(_around(content, source_words)):
         return "negation"
     if not _CJK.search(fact) and not _near(content, stems):

@@ -14,17 +14,25 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jarvis.services.extraction import foreign
 from jarvis.services.extraction import words as w
 from jarvis.services.extraction.cutting import (
     PREPOSITIONS,
     cut,
     expand,
-    sentences,
     starts_clause,
     strip_lead,
-    unquoted,
 )
-from jarvis.services.extraction.rewriting import NO_VERBS, finish, join, swap, third_person, trim
+from jarvis.services.extraction.framing import is_task, own_sentences
+from jarvis.services.extraction.rewriting import (
+    NO_VERBS,
+    dangles,
+    finish,
+    join,
+    swap,
+    third_person,
+    trim,
+)
 
 LONGEST_SENTENCE = 120
 """Tokens that are looked at as one sentence; more without a full stop is no sentence."""
@@ -101,6 +109,13 @@ _IMPLICIT = re.compile(
 )
 
 
+def subject_of(fact: str) -> str:
+    """Whom a fact in the third person is about: the relative or friend it begins with, or the
+    user."""
+    possessed = re.match(r"User's (.+)", fact, re.IGNORECASE | re.DOTALL)
+    return _subject(["my", *possessed[1].casefold().split()]) if possessed else "user"
+
+
 def candidates(message: str, before: str = "") -> list[Clause]:
     """Statements of the writer about themselves or theirs, in the third person, in their order.
 
@@ -118,21 +133,27 @@ def candidates(message: str, before: str = "") -> list[Clause]:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a message with the statements that were cut out of it."""
+    """A sentence of a message with the statements that were cut out of it.
+
+    ``foreign``: they are the phrases of another language that are known; there may be more.
+    """
 
     text: str
     question: bool
     clauses: tuple[Clause, ...]
+    foreign: bool = False
 
 
 def by_sentence(message: str, before: str = "") -> Iterator[Sentence]:
     """The sentences of ``message`` that are the writer's own words; see ``candidates``."""
-    for text, question in sentences(unquoted(message)):
+    for text, question in own_sentences(message):
         tokens = expand(text)
         clauses: list[Clause] = []
         for start in range(0, len(tokens), LONGEST_SENTENCE):
-            clauses += _of_sentence(tokens[start : start + LONGEST_SENTENCE], question, before)
-        yield Sentence(text, question, tuple(clauses))
+            part = tokens[start : start + LONGEST_SENTENCE]
+            clauses += _presupposed(part) if is_task(text) else _of_sentence(part, question, before)
+        known = [Clause(fact, "user") for fact in (() if question else foreign.facts(text))]
+        yield Sentence(text, question, (*clauses, *known), bool(known))
         before = text[-1000:]
 
 
@@ -143,9 +164,11 @@ def _of_sentence(tokens: list[str], question: bool, before: str) -> Iterator[Cla
     if stripped and stripped[0].casefold() == "if":
         return
     pieces = list(cut(tokens))
+    if len(pieces) > 1 and not question and (role := _ROLE.fullmatch(join(pieces[0][1]))):
+        yield Clause(f"User is {role['role']}", "user")
     for number, (lead, piece) in enumerate(pieces):
         last = number == len(pieces) - 1
-        bare = strip_lead(piece)
+        bare = strip_lead(_without_day(piece, last=last))
         if not bare:
             continue
         if lead in w.SUBORDINATORS and lead != "since":
@@ -159,9 +182,37 @@ def _of_sentence(tokens: list[str], question: bool, before: str) -> Iterator[Cla
             yield from _presupposed(bare)
 
 
+_DAYS = frozenset(
+    "mondays tuesdays wednesdays thursdays fridays saturdays sundays weekends weekdays".split()
+)
+
+
+def _without_day(tokens: list[str], *, last: bool) -> list[str]:
+    """Without the day that leads into the next clause ("…, Thursdays" before "I sing")."""
+    if not last and tokens and tokens[-1].casefold() in _DAYS:
+        tokens = tokens[:-1]
+        while tokens and tokens[-1].casefold() in {"on", ",", "and"}:
+            tokens = tokens[:-1]
+    return tokens
+
+
+_ROLE = re.compile(
+    r"(?:(?:and|so|but|well|hi|hello|hey),? )*(?:as|being) (?P<role>an? (?!(?:rule|result|matter|consequence|joke|test|start|"
+    r"reminder|kid|child|boy|girl|baby|teen\w*|youngster|student|side|last|first|next|final|quick|"
+    r"user|favou?r|thank|courtesy|precaution|compromise|general|way|bonus|gift|present|treat|"
+    r"surprise|young|little|small|follow)\b)[\w-]+(?: [\w-]+)?)",
+    re.IGNORECASE,
+)
+"""What somebody is, said on the way: "as a diabetic I …"."""
+
+
 def _statement(tokens: list[str], before: str) -> Iterator[Clause]:
     low = [t.casefold() for t in tokens]
     plain = join(tokens)
+    if called := _CALLED.match(plain):
+        form = "User is called {}" if called["others"] else "User's name is {}"
+        yield Clause(form.format(called["name"]), "user")
+        return
     favorite = _FAVORITE.match(plain)
     if favorite and low[0] not in {"my", "our"}:
         thing = favorite["thing"].rpartition(",")[2].strip()
@@ -183,15 +234,15 @@ def _statement(tokens: list[str], before: str) -> Iterator[Clause]:
         made = finish(["User's", *swap(trim(tokens[1:]))])
         if made:
             yield Clause(made, _subject(low))
-    elif "call" in low[:3] and low[low.index("call") + 1 :][:1] == ["me"] and len(low) <= 6:
-        name = join(trim(tokens[low.index("call") + 2 :]))
-        if name and name[:1].isupper():
-            yield Clause(f"User's name is {name}", "user")
     elif name := _introduction(tokens):
         yield Clause(f"User's name is {name}", "user")
     elif _IMPLICIT.match(plain) and "you" not in low:
         verb = "was" if low[0] in {"born", "raised"} else "is"
         made = finish(["User", verb, low[0], *swap(trim(tokens[1:]))])
+        if made:
+            yield Clause(made, "user")
+    elif low[:2] == ["used", "to"] or (low[:2] == ["grew", "up"] and len(low) > 3):
+        made = finish(["User", low[0], *swap(trim(tokens[1:]))])
         if made:
             yield Clause(made, "user")
     elif low[0] == "home" and low[1:2] == ["is"]:
@@ -202,12 +253,30 @@ def _statement(tokens: list[str], before: str) -> Iterator[Clause]:
 
 def _introduction(tokens: list[str]) -> str:
     """The name in "Ana here", "this is Ana", "the name is Ana", "Ana is my name"; else ""."""
-    plain = join(trim(tokens)).partition(",")[0]
+    whole = join(trim(tokens))
+    plain = whole.partition(",")[0]
+    if (said_twice := _SAID_TWICE.match(whole)) is not None:
+        return said_twice[2]
     match = _INTRODUCTION.match(plain)
     return next((name for name in match.groups() if name), "") if match else ""
 
 
+_CALLED = re.compile(
+    r"(?:(?P<others>(?:everyone|everybody|people|friends|folks|they|my [\w-]+(?: and \w+)?)"
+    r"(?: all| usually| just| always)* calls?)|(?:(?:please|just|you can|but) )*call) me "
+    r"(?P<name>(?-i:[^\W\d_a-z])[\w'’-]+(?: (?-i:[^\W\d_a-z])[\w'’-]+){0,2})"
+    r"(?:$|,| please| for short| (?:and|but|if|though|since|because|at)\b)",
+    re.IGNORECASE,
+)
+"""How they are called: "call me Bo", "my friends call me Bo"."""
+
 _PROPER = r"((?-i:[^\W\d_a-z])[\w'’-]+(?: (?-i:[^\W\d_a-z])[\w'’-]+){0,3})"
+_SAID_TWICE = re.compile(
+    r"(?:(?:the |my )?name(?: is|'s)|i am|i'm|it is) (\w+), ((?-i:[^\W\d_a-z])\w+ \1)$",
+    re.IGNORECASE,
+)
+"""The name is Bond …"""
+
 _INTRODUCTION = re.compile(
     rf"(?:{_PROPER} here|this is {_PROPER}|(?:the )?name(?: is|'s) {_PROPER}|"
     rf"{_PROPER} is (?:my|the) name|it is {_PROPER} here)$",
@@ -255,7 +324,7 @@ def _user_clause(rest: list[str], before: str) -> str:
         if not thing:
             return ""
         tail = [*tail[:-1], *thing.split()]
-    if all(t.casefold() in _PRONOUNS | w.FRAME_WORDS for t in tail):
+    if all(t.casefold() in _PRONOUNS | w.FRAME_WORDS for t in tail) or dangles([verb, *tail]):
         return ""
     return finish(["User", *kept, third_person(verb), *swap(tail)])
 

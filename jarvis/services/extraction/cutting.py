@@ -9,10 +9,6 @@ from collections.abc import Iterator
 from jarvis.services.extraction import words as w
 
 PREPOSITIONS = frozenset("in at as for on with near from to by".split())
-_QUOTED = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]{3,}\"|“[^”\n]{3,}”|«[^»\n]{3,}»|^\s*>.*$",
-    re.DOTALL | re.MULTILINE,
-)
 _SENTENCE_END = re.compile(
     r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bMrs)(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)"
     r"(?:\s*[.!?;…]+(?=\s|$|[\"')])|\n+|\s+[-–—]+\s+|\s*—\s*|[()\[\]])"
@@ -24,11 +20,6 @@ _WORD = re.compile(r"[^\W_](?:[\w'’+#./&-]*[\w+#])?|\d", re.UNICODE)
 def words_of(text: str) -> list[str]:
     """The words of a text, punctuation left out."""
     return _WORD.findall(text)
-
-
-def unquoted(text: str) -> str:
-    """The writer's own words: without code, quotations and quoted lines."""
-    return _QUOTED.sub(" ", text)
 
 
 def sentences(text: str) -> Iterator[tuple[str, bool]]:

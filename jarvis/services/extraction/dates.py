@@ -209,6 +209,12 @@ _FOR = re.compile(rf"\bfor (?:the (?:last|past) )?{_N} (?P<unit>month|year)s?\b"
 _LASTED = re.compile(r"\b(?:has|have) (?:\w+ )?(?:been|lived|worked|had|played|known|owned)\b")
 _ENDS = re.compile(r"\b(?:until|till|through|to)\s*$", re.IGNORECASE)
 _BEGINS = re.compile(r"\b(?:since|from|starting|as of)\s*(?:on |in )?$", re.IGNORECASE)
+_BY = re.compile(r"\b(?:by|before|no later than)\s*(?:the end of )?$", re.IGNORECASE)
+"""A deadline: what has to be done by then does not begin then."""
+_AFTER_PREPOSITION = re.compile(
+    r"\b(?:until|till|through|to|since|from|starting|as of|by|before|after|of|around|during)\s*$",
+    re.IGNORECASE,
+)
 _YEARLY = re.compile(r"\b(?:birthday|anniversary|every|each|born)\b", re.IGNORECASE)
 
 
@@ -237,7 +243,7 @@ def resolve(fact: str, said_at: datetime, *, max_words: int = 12) -> Resolved:
             words = span.words
             if len((before + words + after).split()) > max_words:
                 words = span.short
-            if _ENDS.search(before) or _BEGINS.search(before):
+            if _AFTER_PREPOSITION.search(before):
                 words = words.removeprefix("on ").removeprefix("in ")
             text = before + words + after
             break
@@ -251,6 +257,8 @@ def resolve(fact: str, said_at: datetime, *, max_words: int = 12) -> Resolved:
         before = text[:position]
         if _ENDS.search(before):
             end = _midnight(span.end, said_at)
+        elif _BY.search(before):
+            continue
         elif _BEGINS.search(before) or last or start is None:
             start = _midnight(span.start, said_at)
     if start is not None and end is not None and end <= start:

@@ -38,7 +38,7 @@ class Judgement:
 _NOUNLIKE = r"(?:[\w'’+#./-]+ ){0,3}?"
 _KIN = (
     r"(?:mother|mom|mum|father|dad|parents?|brothers?|sisters?|siblings?|sons?|daughters?|child|"
-    r"children|kids?|baby|twins|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|"
+    r"children|kids?|baby|twins|triplets|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|"
     r"uncles?|aunts?|cousins?|nephews?|nieces?|grand\w+|step\w+|family|sis|boys|girls)"
 )
 _PET = r"(?:dogs?|cats?|pupp\w+|kittens?|horses?|birds?|parrots?|rabbits?|hamsters?|turtles?|pets?)"
@@ -111,6 +111,8 @@ _NO = (
     r"those|not|done|read)\b",
     r"^user (?:has|have) been (?:there|here|trying|wondering|thinking|waiting|busy|looking|getting|"
     r"seeing|told|meaning)\b",
+    r"^user's (?:\w+ )?name is (?:not|none|what|irrelevant|unimportant|secret|private|hard|difficult|easy|"
+    r"long|short|spelled|spelt|pronounced|misspelled|on|in|missing|wrong)\b",
     r"^user's (?:bad|guess|question|point|screen|computer|terminal|code|script|server|test|tests|build|"
     r"browser|internet|connection|file|program|query|answer|mistake|turn|apologies|idea|fault|feeling|"
     r"first (?:question|thought)|next (?:question|step)|thoughts|hands?|head|head hurts|input|output|"
@@ -201,7 +203,8 @@ _YES: tuple[tuple[str, MemoryType, str, float], ...] = (
      r"translating|recording|composing|publishing|editing|coding|programming|porting|growing|raising|"
      r"saving|reading|practi[cs]ing|trying to (?:quit|lose|learn|stop|become|get pregnant))\b(?! (?:it|that|"
      r"this|them|the (?:tests?|server|script|build|answer))\b)", _T.CONTEXT, "projects", 0.65),
-    (r"^user used to\b|^user (?:quit|gave up|stopped|started|began|joined|left (?:their|my)|retired|"
+    (r"^user (?:lived|worked|served|studied|taught|trained|volunteered) (?:in|at|for|as|with|abroad|on|near|under)\b|"
+     r"^user used to\b|^user (?:quit|gave up|stopped|started|began|joined|left (?:their|my)|retired|"
      r"lost their|won|founded|served|survived|got over|broke|had (?:a|an|their) (?:\w+ )?(?:surgery|operation"
      r"|stroke|baby|accident|heart)|got promoted|got fired|got (?:a|their) (?:new )?(?:job|cat|dog)|passed "
      r"(?:the|their) (?:\w+ )?(?:exam|bar|test)|ran (?:a|the|their) \w+|was attacked|was in|was (?:a|an)|"

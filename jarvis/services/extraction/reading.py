@@ -15,8 +15,9 @@ from datetime import datetime
 from jarvis.security import injection, secrets
 from jarvis.services.extraction import checks, dates, lasting
 from jarvis.services.extraction import words as w
-from jarvis.services.extraction.clauses import Clause, Sentence, by_sentence
-from jarvis.services.extraction.cutting import unquoted, words_of
+from jarvis.services.extraction.clauses import Clause, Sentence, by_sentence, subject_of
+from jarvis.services.extraction.cutting import words_of
+from jarvis.services.extraction.framing import unquoted
 from jarvis.services.extraction.lasting import Verdict
 from jarvis.services.extraction.rewriting import MAX_WORDS
 from jarvis.types import MemoryType
@@ -174,12 +175,10 @@ def _fact(clause: Clause, judged: lasting.Judgement, confidence: float) -> Fact:
 def _left_over(sentences: Sequence[Sentence]) -> bool:
     """Whether a statement about the writer was not understood by the rules."""
     return any(
-        not sentence.question and not sentence.clauses and first_person(sentence.text)
+        not sentence.question
+        and (sentence.foreign or (not sentence.clauses and first_person(sentence.text)))
         for sentence in sentences
     ) or not any(sentence.clauses for sentence in sentences)
-
-
-_SUBJECT = re.compile(r"User's (?:[\w-]+ ){0,2}?(?P<kin>[\w-]+)\b", re.IGNORECASE)
 
 
 def _by_model(text: str, message: str, before: str, reading: Reading) -> _Found | None:
@@ -191,9 +190,7 @@ def _by_model(text: str, message: str, before: str, reading: Reading) -> _Found 
     if reason:
         reading.dropped.append((text, reason))
         return None
-    match = _SUBJECT.match(text)
-    kin = match["kin"].casefold() if match else ""
-    clause = Clause(text, kin if kin in w.KIN else "user")
+    clause = Clause(text, subject_of(text))
     sure = judged.verdict is Verdict.YES
     return _Found(_fact(clause, judged, MODEL_CONFIDENCE if sure else MODEL_CONFIDENCE - 0.1))
 
@@ -225,6 +222,7 @@ def _held(fact: Fact) -> Fact:
 
 def _dated(fact: Fact, said_at: datetime) -> Fact:
     resolved = dates.resolve(fact.text, said_at, max_words=MAX_WORDS)
-    return replace(
-        fact, text=resolved.text, valid_from=resolved.valid_from, valid_to=resolved.valid_to
-    )
+    start = resolved.valid_from
+    if fact.type is MemoryType.GOAL and start is not None and start > said_at:
+        start = None  # what is wanted for then is wanted now
+    return replace(fact, text=resolved.text, valid_from=start, valid_to=resolved.valid_to)

@@ -1,5 +1,6 @@
 """Puts a clause of the first person into the third: "am", "my" become "is", "their"."""
 
+# ruff: noqa: S105 -- a token here is a word
 from __future__ import annotations
 
 from jarvis.services.extraction import words as w
@@ -19,11 +20,43 @@ def third_person(verb: str) -> str:
         return low
     if low.endswith("ed") and low not in w.BASE_IN_ED:
         return low
+    if low.endswith("s") and low[:-1] in w.PLAIN_VERBS:
+        return low  # "i works": it has the ending already
     if low.endswith(("s", "sh", "ch", "x", "z", "o")):
         return low + "es"
     if low.endswith("y") and low[-2:-1] not in "aeiou":
         return low[:-1] + "ies"
     return low + "s"
+
+
+_STAND_FOR = frozenset("it them him he she they these those this that one ones there".split())
+_EXPLETIVE = frozenset("find finds found make makes made take takes took hate hates".split())
+_NOT_NAMED = frozenset(
+    "my our their his its your the a an in at on for with to of i we user".split()
+)
+
+
+def dangles(tokens: list[str]) -> bool:
+    """Whether a pronoun in what follows "User" stands for something that is not named in it.
+
+    Args:
+        tokens: a verb and what follows it, in the first or the third person.
+    """
+    low = [token.casefold() for token in tokens]
+    named = False
+    for index, token in enumerate(low[1:], start=1):
+        following = low[index + 1] if index + 1 < len(low) else ""
+        if token in _STAND_FOR:
+            if token in {"this", "that", "these", "those", "one"}:
+                # "this year", "that he likes", "one dog": something follows that says what.
+                stands = not following or following in {",", "and", "or", "too", "a", "very"}
+            else:
+                stands = not (token == "it" and low[index - 1] in _EXPLETIVE and following)
+            if stands and not named:
+                return True
+        elif token[:1].isalnum() and token not in _NOT_NAMED | w.AUXILIARIES | w.ADVERBS_DROPPED:
+            named = named or token not in w.ADVERBS_KEPT | {"not", "like", "love", "having", "to"}
+    return False
 
 
 _SWAP = {

@@ -120,11 +120,13 @@ ADVERBS_KEPT = frozenset(
 )
 
 INTERJECTIONS = frozenset(
-    "hi hello hey howdy greetings yo hiya yes yeah yep yup yea no nope nah ok okay oh ah aw aww wow"
+    "hi hello hey howdy greetings yo hiya heya hullo ahoy g'day gday sup hallo hola ciao bonjour"
+    " salut moin servus yes yeah yep yup yea no nope nah ok okay oh ah aw aww wow"
     " well nice cool great good awesome wonderful lol haha hehe ha hmm hm um uh sure right true"
     " thanks thank gotcha alright anyway so and but also plus because or me gosh damn btw fyi"
     " actually honestly sorry please indeed exactly same here fine amazing interesting sweet"
-    " still then now today too morning evening afternoon".split()
+    " still then now today too morning evening afternoon"
+    " mondays tuesdays wednesdays thursdays fridays saturdays sundays weekends".split()
 )
 """Words that may stand before a clause without being part of it."""
 
@@ -148,7 +150,7 @@ SUBORDINATORS = frozenset(
     "when whenever if unless while as than that what where who whom whose how why whether until"
     " till before after once though although since which like all think know said say says hope"
     " guess believe thought wish wished sure heard told suppose mean feel felt everything anything"
-    " thing things person people one reason".split()
+    " thing things person people one reason saying stating claiming pretending".split()
 )
 """After one of these, "I …" is not a statement of its own (``since``: see the clause cutter)."""
 
