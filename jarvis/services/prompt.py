@@ -59,7 +59,11 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt and what went into it. ``estimate`` is its length in tokens."""
+    """A prompt and what went into it.
+
+    ``estimate`` is its length in tokens, ``turn_tokens`` that of each turn of the conversation so
+    far, whether it went in or not.
+    """
 
     messages: tuple[ChatMessage, ...]
     memories: tuple[Memory, ...]
@@ -70,6 +74,7 @@ class Prompt:
     left: int = 0
     notes: tuple[str, ...] = ()
     dropped_turns: int = 0
+    turn_tokens: tuple[int, ...] = ()
 
 
 def system_message(persona: str = "") -> str:
@@ -221,4 +226,5 @@ def assemble(
         left=decided.left,
         notes=decided.notes,
         dropped_turns=decided.history_from,
+        turn_tokens=tuple(history),
     )

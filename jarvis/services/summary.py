@@ -50,10 +50,8 @@ def outgrown(app: App, prepared: Prepared, answer: str) -> int:
     if prepared.message_id is None:
         return 0
     turn = PastTurn(clean(prepared.request.text), answer, prepared.message_id)
-    turns = (*prepared.history, turn)
-    estimator = app.estimator(prepared.model)
-    counts = [turn_tokens(past, estimator) for past in turns]
-    return outgrows(turns, counts, prepared.budget.shares[Share.HISTORY])
+    counts = (*prepared.prompt.turn_tokens, turn_tokens(turn, app.estimator(prepared.model)))
+    return outgrows((*prepared.history, turn), counts, prepared.budget.shares[Share.HISTORY])
 
 
 def outgrows(history: Sequence[PastTurn], counts: Sequence[int], share: int) -> int:

@@ -191,7 +191,9 @@ def overlap(found: Sequence[Sequence[int]], truth: Sequence[Sequence[int]]) -> f
 class Bench:
     """The searches to compare, on one filled database."""
 
-    def __init__(self, database: Database, user: User, model: EmbeddingModel) -> None:
+    def __init__(
+        self, database: Database, user: User, model: EmbeddingModel, rows: int
+    ) -> None:
         self.database, self.user, self.model = database, user, model
         plain = RetrievalSettings(importance_weight=0.0, recency_weight=0.0)
         self.retriever = Retriever(database, plain)
@@ -199,7 +201,7 @@ class Bench:
         self.connection.execute(
             "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', false),"
             " set_config('hnsw.ef_search', %s, false)",
-            (str(search.EF_SEARCH),),
+            (str(search.ef_search(rows)),),
         )
 
     def raw(self, question: Question, *, few: bool = False, exact: bool = False) -> list[int]:
@@ -356,7 +358,7 @@ def run(database: Database, rows: int, *, measuring: bool) -> None:
     owner.close()
     if not measuring:
         return
-    bench = Bench(database, user, model)
+    bench = Bench(database, user, model, rows)
     with database.connection() as connection:
         asked = questions(connection, user, sample, rows)
     measure(bench, asked, rows)
