@@ -147,6 +147,7 @@ class _Blocks:
                     return
                 last = OSError(f"the connection closed after {got:,} bytes")
             except urllib.error.HTTPError as error:
+                error.close()  # it holds the refused answer's connection
                 last = error
                 with suppress(Unreachable), _first(self.origin) as response:
                     self.url = response.url
