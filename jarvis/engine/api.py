@@ -183,13 +183,13 @@ class Engine:
     ) -> Iterator[dict[str, Any]]:
         started = time.monotonic()
         begun = False
+
+        def work(loaded: Loaded) -> Iterator[dict[str, Any]]:
+            return asked.lines(loaded, request, started, embed.nanoseconds(started))
+
         try:
-            with (
-                self._turn(request),
-                self.pool.lease(asked.model, asked.window, keep, request.check) as loaded,
-            ):
-                load = embed.nanoseconds(started)
-                for line in asked.lines(loaded, request, started, load):
+            with self._turn(request):
+                for line in self.pool.work(asked.model, asked.window, keep, request.check, work):
                     yield line
                     begun = True
         except (RunnerFailed, JarvisError, HTTPError, Cancelled) as error:
@@ -256,25 +256,27 @@ class Engine:
         texts, length = embed.inputs(body), embed.dimensions(body)
         truncate = options.flag(body, "truncate", default=True)
         opts = options.merged(model.parameters, body.get("options"))
-        with self._embedder(request, model, body, opts) as loaded:
+        background = bool(request.headers.get(BACKGROUND_HEADER))
+
+        def work(loaded: Loaded) -> dict[str, Any]:
             load = embed.nanoseconds(started)
-            work = embed.Embedding(
-                loaded, request, embed.window_of(opts, loaded), truncate=truncate
-            )
-            background = bool(request.headers.get(BACKGROUND_HEADER))
+            window = embed.window_of(opts, loaded)
+            embedding = embed.Embedding(loaded, request, window, truncate=truncate)
             vectors: list[list[float]] = []
-            groups = work.vectors(texts, embed.BACKGROUND_GROUP if background else embed.GROUP)
+            groups = embedding.vectors(texts, embed.BACKGROUND_GROUP if background else embed.GROUP)
             for group in groups:
                 vectors += [embed.shorten(vector, length) for vector in group]
                 if background:
                     self.schedule.give_way(request.check)
-        return {
-            "model": _called(body),
-            "embeddings": vectors,
-            "total_duration": embed.nanoseconds(started),
-            "load_duration": load,
-            "prompt_eval_count": work.tokens,
-        }
+            return {
+                "model": _called(body),
+                "embeddings": vectors,
+                "total_duration": embed.nanoseconds(started),
+                "load_duration": load,
+                "prompt_eval_count": embedding.tokens,
+            }
+
+        return self._embedded(request, model, body, opts, work)
 
     def embeddings(self, request: Request) -> Response:
         """``POST /api/embeddings``, the older form: one prompt, one vector."""
@@ -282,26 +284,34 @@ class Engine:
         model = self.library.find(body)
         opts = options.merged(model.parameters, body.get("options"))
         texts = embed.inputs({"input": body.get("prompt")})
-        with self._embedder(request, model, body, opts) as loaded:
-            work = embed.Embedding(loaded, request, embed.window_of(opts, loaded), truncate=True)
-            vectors = list(itertools.chain.from_iterable(work.vectors(texts, embed.GROUP)))
-        return json_response({"embedding": vectors[0] if vectors else []})
 
-    @contextmanager
-    def _embedder(
+        def work(loaded: Loaded) -> dict[str, Any]:
+            window = embed.window_of(opts, loaded)
+            embedding = embed.Embedding(loaded, request, window, truncate=True)
+            vectors = list(itertools.chain.from_iterable(embedding.vectors(texts, embed.GROUP)))
+            return {"embedding": vectors[0] if vectors else []}
+
+        return json_response(self._embedded(request, model, body, opts, work))
+
+    def _embedded(
         self,
         request: Request,
         model: InstalledModel,
         body: Mapping[str, Any],
         opts: Mapping[str, Any],
-    ) -> Iterator[Loaded]:
+        work: Callable[[Loaded], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """What ``work`` makes of an embedding model."""
         if not show.header(model).is_embedding:
             raise HTTPError(400, f'"{_called(body)}" does not support embeddings')
         if request.headers.get(BACKGROUND_HEADER):
             self.schedule.give_way(request.check)
         keep = options.keep_alive(body.get("keep_alive"))
-        with self.pool.lease(model, options.num_ctx(opts), keep, request.check) as loaded:
-            yield loaded
+        window = options.num_ctx(opts)
+        (answer,) = self.pool.work(
+            model, window, keep, request.check, lambda loaded: iter([work(loaded)])
+        )
+        return answer
 
 
 def _called(body: Mapping[str, Any]) -> str:

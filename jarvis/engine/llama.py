@@ -27,6 +27,10 @@ class RunnerFailed(Exception):
         self.details = details or {}
 
 
+class RunnerGone(RunnerFailed):
+    """The process that holds the model has ended, or takes no connection."""
+
+
 class Cancelled(Exception):
     """The work was given up: the client has gone, or something comes first."""
 
@@ -117,7 +121,7 @@ class _Exchange:
             self.socket.sendall(head.encode() + payload)
         except OSError as error:
             self.socket.close()
-            raise RunnerFailed(f"the model's process does not answer: {error}") from error
+            raise RunnerGone(f"the model's process does not answer: {error}") from error
 
     def __enter__(self) -> _Exchange:
         return self
@@ -180,7 +184,7 @@ class _Exchange:
             try:
                 data = self.socket.recv(1 << 18)
             except OSError as error:
-                raise RunnerFailed(f"the model's process has gone: {error}") from error
+                raise RunnerGone(f"the model's process has gone: {error}") from error
             if not data:
-                raise RunnerFailed("the model's process has gone")
+                raise RunnerGone("the model's process has gone")
             return data

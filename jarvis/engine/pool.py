@@ -12,14 +12,15 @@ import logging
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from jarvis.engine import child, gguf_header, machine, speeds
 from jarvis.engine.gguf_header import Header
-from jarvis.engine.llama import Check, RunnerFailed
+from jarvis.engine.llama import Check, RunnerFailed, RunnerGone
 from jarvis.engine.runner import RunnerSpec
 from jarvis.engine.speeds import Speeds
 from jarvis.engine.store import InstalledModel
@@ -27,6 +28,8 @@ from jarvis.errors import ModelUnavailable
 from jarvis.paths import Paths, private_folder
 
 log = logging.getLogger("jarvis.engine")
+
+T = TypeVar("T")
 
 FOREVER = float("inf")
 DEFAULT_NUM_CTX = 4096
@@ -121,7 +124,8 @@ class Pool:
             yield loaded
         except RunnerFailed as error:
             # Gone or stuck, it may take a moment to die: nobody else is to wait for it.
-            loaded.retired |= not error.status
+            with self._lock:
+                loaded.retired |= not error.status
             raise
         finally:
             with self._lock:
@@ -131,6 +135,40 @@ class Pool:
                 self._lock.notify_all()
             if loaded.keep_alive <= 0 or loaded.retired or not loaded.alive:
                 self.sweep()
+
+    def work(
+        self,
+        model: InstalledModel,
+        num_ctx: int | None,
+        keep_alive: float | None,
+        check: Check,
+        work: Callable[[Loaded], Iterator[T]],
+    ) -> Iterator[T]:
+        """Yields what ``work`` makes of the model, under a lease.
+
+        A process that has gone before the first result is replaced and the work tried once more:
+        another request may have been its end (a hostile template, memory that ran out). A request
+        that is the end of a second process gets the error.
+
+        Args:
+            as for ``lease``.
+
+        Raises:
+            as ``lease``; RunnerFailed, Cancelled.
+        """
+        begun = False
+        for again in (True, False):
+            try:
+                with self.lease(model, num_ctx, keep_alive, check) as loaded:
+                    for result in work(loaded):
+                        begun = True
+                        yield result
+            except RunnerGone:
+                if begun or not again:
+                    raise
+                log.warning("the process of %s has gone: it is loaded again", model.name)
+            else:
+                return
 
     def unload(self, model: InstalledModel) -> None:
         """Ends the model's runners as soon as nobody uses them."""

@@ -191,9 +191,7 @@ def overlap(found: Sequence[Sequence[int]], truth: Sequence[Sequence[int]]) -> f
 class Bench:
     """The searches to compare, on one filled database."""
 
-    def __init__(
-        self, database: Database, user: User, model: EmbeddingModel, rows: int
-    ) -> None:
+    def __init__(self, database: Database, user: User, model: EmbeddingModel, rows: int) -> None:
         self.database, self.user, self.model = database, user, model
         plain = RetrievalSettings(importance_weight=0.0, recency_weight=0.0)
         self.retriever = Retriever(database, plain)

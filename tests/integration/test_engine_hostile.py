@@ -6,6 +6,8 @@ The engine runs in this process, with its real children, so that the limits can 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,10 +16,10 @@ from typing import Any
 import pytest
 
 from jarvis.config import Config
-from jarvis.engine import generation, pool, store
+from jarvis.engine import answers, generation, pool, store
 from jarvis.engine.api import Engine
 from jarvis.engine.llama import Cancelled
-from jarvis.engine.pool import Pool
+from jarvis.engine.pool import Loaded, Pool
 from jarvis.engine.request import Request
 from tests import tiny_model
 from tests.integration import engine_server
@@ -109,6 +111,40 @@ def test_a_template_that_asks_for_all_memory_gets_an_error(hosted: Hosted) -> No
     assert set(answer) == {"error"}
     status, answer = hosted.chat("sly-bloating")
     assert status == 200, answer
+
+
+def test_a_process_that_ends_before_the_first_token_costs_no_request(hosted: Hosted) -> None:
+    assert hosted.chat("tiny")[0] == 200
+    (process,) = hosted.processes()
+    os.kill(process, signal.SIGSTOP)
+    ended = threading.Timer(0.5, os.kill, (process, signal.SIGKILL))
+    ended.start()
+    status, answer = hosted.chat("tiny")
+    ended.join()
+    assert status == 200, answer
+    (another,) = hosted.processes()
+    assert another != process
+
+
+def test_a_request_that_ends_two_processes_gets_the_error(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert hosted.chat("tiny")[0] == 200
+    used: list[int] = []
+    lines = answers.Chat.lines
+
+    def deadly(self: answers.Chat, loaded: Loaded, *rest: Any) -> Iterator[dict[str, Any]]:
+        used.append(loaded.process.pid)
+        loaded.process.kill()
+        return lines(self, loaded, *rest)
+
+    monkeypatch.setattr(answers.Chat, "lines", deadly)
+    status, answer = hosted.chat("tiny")
+    assert status == 500
+    assert "the model's process" in answer["error"]
+    assert len(set(used)) == 2
+    monkeypatch.undo()
+    assert hosted.chat("tiny")[0] == 200
 
 
 def test_a_template_whose_client_has_gone_does_not_work_on_for_nobody(hosted: Hosted) -> None:
