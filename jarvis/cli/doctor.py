@@ -41,6 +41,9 @@ def doctor(
         output.note(f"wrote {bundle.write(state.app, report, checks)}")
     code = service.exit_code(checks)
     if code:
+        # The records stand on stdout; who only sees stderr is told why the command fails.
+        failed = [check.name for check in checks if check.level == "failed"]
+        output.warn(f"failed: {', '.join(failed)}")
         raise typer.Exit(int(code))
 
 

@@ -107,6 +107,7 @@ class TestFuzz:
 
     @fuzzed
     @given(command=st.sampled_from(COMMANDS), rest=st.lists(words, max_size=4), stdin=st.binary())
+    @example(command=["doctor"], rest=[], stdin=b"")
     def test_arguments(
         self, program: Path, command: list[str], rest: list[str], stdin: bytes
     ) -> None:
