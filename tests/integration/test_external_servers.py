@@ -303,7 +303,7 @@ class TestRowSecurity:
             "SELECT * FROM pg_stats WHERE schemaname = 'public'",
             "SELECT query FROM pg_stat_activity",
             "EXPLAIN (ANALYZE, VERBOSE) SELECT * FROM sessions WHERE title > 'of b'",
-            "SELECT * FROM sessions s FULL JOIN users u ON u.name <> s.title",
+            "SELECT * FROM sessions s FULL JOIN users u ON u.name = s.title",
             "UPDATE sessions SET title = title RETURNING *",
             "DELETE FROM messages RETURNING *",
         ):
