@@ -92,7 +92,7 @@ def schema_name(name: str) -> str:
 
 
 _ATTEMPT = re.compile(r"connection to server (?:at|on) .*? failed: ")
-_CERTIFICATE = re.compile(r"certificate|\bSSL\b|\bTLS\b", re.IGNORECASE)
+_CERTIFICATE = re.compile(r"certificate|\bSSL\b|\bTLS\b|sslmode|encryption", re.IGNORECASE)
 
 
 def reason(error: BaseException) -> str:
