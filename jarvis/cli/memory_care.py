@@ -111,23 +111,17 @@ def review(
     from jarvis.services import review
 
     services = state_of(context).app
-    if edit is None and text:
-        raise UsageError("words are for --edit ID", "jarvis memory review --edit 3 “…”")
-    if accept or drop or edit is not None:
-        # All ids are looked up before anything is decided: a wrong one decides nothing.
-        keep, throw = review.waiting(services, accept or []), review.waiting(services, drop or [])
-        changed = review.waiting(services, [str(edit)] if edit is not None else [])
-        if len({*keep, *throw, *changed}) < len(keep) + len(throw) + len(changed):
-            raise UsageError("one memory is decided on twice", "name each id once")
-        words = " ".join(text or []) or None
-        if changed and words is None:
-            raise UsageError("there are no words", f"jarvis memory review --edit {edit} “…”")
-        kept = [review.accept(services, number).memory for number in keep]
-        kept += [review.accept(services, number, words).memory for number in changed]
-        for number in throw:
-            review.drop(services, number)
+    if accept or drop or text or edit is not None:
+        done = review.decide(
+            services,
+            accepted=accept or (),
+            dropped=drop or (),
+            edited=edit,
+            words=" ".join(text or ()),
+        )
+        for number in done.dropped:
             output.note(f"dropped {number}")
-        print_memories(kept, json=json)
+        print_memories(list(done.kept), json=json)
         return
     waiting = review.held(services)
     terminal = output.is_terminal(_stdin()) and output.stdout().terminal and not json

@@ -151,7 +151,8 @@ class Pool:
         that is the end of a second process gets the error.
 
         Args:
-            as for ``lease``.
+            model, num_ctx, keep_alive, check: as for ``lease``.
+            work: what is done with the loaded model; called a second time for a second process.
 
         Raises:
             as ``lease``; RunnerFailed, Cancelled.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jarvis.errors import NotFound, UsageError
@@ -22,22 +23,56 @@ def held(app: App) -> list[Memory]:
     return memory.select(app, states=(MemoryState.HELD,))
 
 
-def waiting(app: App, words: Sequence[str]) -> list[int]:
-    """The held memories that ids and ranges name; a range may have gaps.
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What became of held memories: those that are believed now, and the ids of the others."""
+
+    kept: tuple[Memory, ...]
+    dropped: tuple[int, ...]
+
+
+def decide(
+    app: App,
+    *,
+    accepted: Sequence[str] = (),
+    dropped: Sequence[str] = (),
+    edited: int | None = None,
+    words: str = "",
+) -> Decided:
+    """Decides on several at once. Everything is looked up before: a wrong id decides nothing.
+
+    Args:
+        accepted, dropped: ids and ranges; a range may have gaps.
+        edited: one to keep in other ``words``.
 
     Raises:
         NotFound: an id is not held, or a range holds nothing that is.
-        UsageError: a word is no id.
+        UsageError: a word is no id, one is named twice, or the words are missing.
     """
+    if edited is None and words:
+        raise UsageError("words are for --edit ID", "jarvis memory review --edit 3 “…”")
+    if edited is not None and not clean_line(words):
+        raise UsageError("there are no words", f"jarvis memory review --edit {edited} “…”")
+    there = {row.id for row in held(app)}
+    keep, throw = _waiting(app, accepted, there), _waiting(app, dropped, there)
+    changed = _waiting(app, [str(edited)] if edited is not None else [], there)
+    if len({*keep, *throw, *changed}) < len(keep) + len(throw) + len(changed):
+        raise UsageError("one memory is decided on twice", "name each id once")
+    kept = [accept(app, number).memory for number in keep]
+    kept += [accept(app, number, words).memory for number in changed]
+    return Decided(tuple(kept), tuple(drop(app, number).id for number in throw))
+
+
+def _waiting(app: App, words: Sequence[str], there: Set[int]) -> list[int]:
+    """The held memories (``there``) that ids and ranges name."""
     single, ranges = memory.parse_ids(words)
-    ids = {row.id for row in held(app)}
     for number in single:
-        if number not in ids:
+        if number not in there:
             memory.show(app, number)  # one that is not there at all is said to be so
             raise _not_held_error(number)
     found = set(single)
     for part in ranges:
-        here = ids.intersection(part)
+        here = there & set(part)
         if not here:
             raise NotFound(
                 f"nothing from {part.start} to {part.stop - 1} is held",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from jarvis.errors import JarvisError, UsageError
 from jarvis.llm.protocols import ChatModel
-from jarvis.security import injection
+from jarvis.security import held
 from jarvis.security.text import clean_line
 from jarvis.tools import Effect, Tool, ToolContext, ToolError
 from jarvis.tools.policy import Asker, Consents, Policy, Verdict
@@ -301,11 +301,8 @@ class Memories:
         if self._private:
             raise ToolError("this conversation is private: nothing is stored")
         new = memory.describe(clean_line(content))
-        kind = memory.has_secret([new.content])
-        if kind:
-            new = memory.hold(new, f"looks like a secret: {kind}")
-        elif injection.looks_like_instruction(new.content):
-            new = memory.hold(new, "reads like an instruction to the assistant")
+        if why := held.reason(new.content):
+            new = memory.hold(new, why)
         return memory.add(self._app, [new]).added[0].memory
 
     def recall(self, query: str, limit: int) -> Sequence[MemoryHit]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jarvis.errors import UsageError
+from jarvis.security import held
 from jarvis.security.text import clean_deep, clean_line
 from jarvis.services import memory
 from jarvis.store import memories, tombstones, transfer
@@ -150,22 +151,22 @@ def _plain(
     hold: bool,
 ) -> None:
     """Stores a fact a line. Nobody can be asked about a secret here: it waits in the review."""
-    held = 0
+    waiting = 0
     for _, line in numbered:
         if not clean_line(line):
             continue
         new = memory.describe(line, source=MemorySource.IMPORT)
-        kind = memory.has_secret([line]) if hold else ""
-        if kind:
-            new = memory.hold(new, f"looks like a secret: {kind}")
+        why = held.secret(line) if hold else ""
+        if why:
+            new = memory.hold(new, why)
         else:
             tombstones.unbury(tx, user_id, memories.content_hash(new.content))
         added = memory.store(tx, user_id, new)
         _count(result.added if added.created else result.known, "memory")
-        held += bool(kind) and added.created
-    if held:
-        what = "line looks" if held == 1 else "lines look"
-        result.notes.append(f"{held} {what} like a secret and wait: jarvis memory review")
+        waiting += bool(why) and added.created
+    if waiting:
+        what = "line looks" if waiting == 1 else "lines look"
+        result.notes.append(f"{waiting} {what} like a secret and wait: jarvis memory review")
 
 
 def _count(counts: dict[str, int], kind: str) -> None:

@@ -422,11 +422,17 @@ def test_decisions_are_taken_all_or_none(rules: App) -> None:
     say(rules, "my password is Tr0ub4dor&3", "my wifi password is Ma-9-Ma-9")
     read_all(rules)
     first, second = (row.id for row in review.held(rules))
-    assert review.waiting(rules, [f"{first}-{second}"]) == [first, second]
-    with pytest.raises(NotFound):
-        review.waiting(rules, [str(first), str(second + 9)])
-    with pytest.raises(NotFound):
-        review.waiting(rules, [f"{second + 5}-{second + 9}"])
+    for wrong in ([str(first), str(second + 9)], [f"{second + 5}-{second + 9}"]):
+        with pytest.raises(NotFound):
+            review.decide(rules, accepted=[str(second)], dropped=wrong)
+    with pytest.raises(UsageError, match="twice"):
+        review.decide(rules, accepted=[str(first)], dropped=[f"{first}-{second}"])
+    with pytest.raises(UsageError, match="no words"):
+        review.decide(rules, accepted=[str(second)], edited=first)
+    assert [row.id for row in review.held(rules)] == [first, second]
+    done = review.decide(rules, dropped=[f"{first}-{second}"])
+    assert (done.kept, done.dropped) == ((), (first, second))
+    assert review.held(rules) == []
 
 
 # --- forgetting -----------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jarvis import log
 from jarvis.errors import ModelUnavailable
+from jarvis.security import held
 from jarvis.services import memory
 from jarvis.services.extraction import bounded, prompt, reading
 from jarvis.services.extraction.parse import UnreadableReply, parse_reply
@@ -173,7 +174,7 @@ def store_reading(
     hold = app.config.memory.hold_secrets
     user_id = app.user.id
     stored: list[Memory] = []
-    barred = (result.secret and hold) or any(fact.held_reason for fact in result.facts)
+    barred = (result.secret and hold) or any(_why_held(fact, hold=hold) for fact in result.facts)
     with app.database.transaction() as tx:
         if barred:
             message_keys.lock(tx, user_id)
@@ -194,16 +195,19 @@ def store_reading(
     return stored
 
 
+def _why_held(fact: Fact, *, hold: bool) -> str:
+    """Why a fact waits for the user; ``hold``: whether secrets do."""
+    return "" if held.is_secret(fact.held_reason) and not hold else fact.held_reason
+
+
 def _store_fact(
     tx: Connection, user_id: int, message: Unread, fact: Fact, *, hold: bool
 ) -> Memory | None:
-    held = fact.held_reason
-    if held.startswith("looks like a secret") and not hold:
-        held = ""
+    why = _why_held(fact, hold=hold)
     digest = memories.content_hash(fact.text)
     if tombstones.is_buried(tx, user_id, digest):
         return None
-    if held and memories.find_by_hash(tx, user_id, digest) is not None:
+    if why and memories.find_by_hash(tx, user_id, digest) is not None:
         return None  # the user has it as an active memory already
     added = memory.store(
         tx,
@@ -215,14 +219,14 @@ def _store_fact(
             subject=fact.subject,
             importance=fact.importance,
             confidence=fact.confidence,
-            state=MemoryState.HELD if held else MemoryState.ACTIVE,
+            state=MemoryState.HELD if why else MemoryState.ACTIVE,
             source=MemorySource.CHAT,
             session_id=message.session_id,
             message_id=message.id,
             valid_from_at=fact.valid_from,
             valid_to_at=fact.valid_to,
-            held_reason=held,
-            check_state=WorkState.SKIPPED if held else WorkState.PENDING,
+            held_reason=why,
+            check_state=WorkState.SKIPPED if why else WorkState.PENDING,
             created_at=message.created_at,
         ),
     )

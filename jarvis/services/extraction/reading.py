@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from jarvis.security import injection, secrets
+from jarvis.security import held, secrets
 from jarvis.services.extraction import checks, dates, lasting
 from jarvis.services.extraction import words as w
 from jarvis.services.extraction.clauses import Clause, Sentence, by_sentence, subject_of
@@ -212,12 +212,7 @@ def _choose(found: Sequence[_Found], limit: int, reading: Reading) -> list[Fact]
 
 
 def _held(fact: Fact) -> Fact:
-    found = secrets.find(fact.text)
-    if found:
-        return replace(fact, held_reason=f"looks like a secret: {found[0].kind}")
-    if injection.looks_like_instruction(fact.text):
-        return replace(fact, held_reason="reads like an instruction to the assistant")
-    return fact
+    return replace(fact, held_reason=held.reason(fact.text))
 
 
 def _dated(fact: Fact, said_at: datetime) -> Fact:
