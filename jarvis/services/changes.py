@@ -87,7 +87,7 @@ def settle(app: App, memory_id: int, judge: Judge | None = None) -> Outcome:
         if relation is Relation.OPEN and cosine >= ASK_COSINE:
             undecided = undecided or judge is None
             if judge is not None:
-                relation = _judged(judge, *(row.content for row in pair))
+                relation = _judged(judge, *pair)
         if relation is Relation.SAME:
             same.append(other.id)
         elif relation is Relation.ENDS:
@@ -95,9 +95,11 @@ def settle(app: App, memory_id: int, judge: Judge | None = None) -> Outcome:
     return _apply(app, memory_id, same, ended, later, undecided=undecided)
 
 
-def _judged(judge: Judge, new: str, old: str) -> Relation:
-    relation = judge(new, old)
-    if relation is Relation.SAME and not says_no_more(new, old):
+def _judged(judge: Judge, new: Memory, old: Memory) -> Relation:
+    """What the model says, but for a merger that would lose something: "likes" is not "owns"."""
+    relation = judge(new.content, old.content)
+    alike = (new.type, new.category) == (old.type, old.category)
+    if relation is Relation.SAME and not (alike and says_no_more(new.content, old.content)):
         return Relation.DIFFERENT
     return relation
 

@@ -166,7 +166,9 @@ def drain(
     on_progress: Callable[[int], None] = lambda _: None,
     stalled_after: float = 120.0,
 ) -> int:
-    """Waits until the worker has nothing left to do, starting it where none runs.
+    """Waits until the worker has done what is this user's, starting it where none runs.
+
+    It goes round among all users; nobody waits for what somebody else left it to do.
 
     Args:
         on_progress: told how many rows still wait.
@@ -177,14 +179,13 @@ def drain(
     """
     last, since, starts = -1, time.monotonic(), 0
     while True:
-        now = status(app)
-        left = sum(now.pending.values())
+        left = sum(job.pending(app) for job in jobs())
         if left == 0:
             return 0
         if left != last:
             last, since = left, time.monotonic()
             on_progress(left)
-        if not now.running:
+        if not _is_running(app):
             if starts >= GIVE_UP:
                 return left
             starts += 1
@@ -200,14 +201,18 @@ def drain(
 
 def status(app: App) -> Status:
     """Whether a worker runs, and what waits for any user."""
-    running = False
-    with contextlib.suppress(JarvisError), _lock(app) as mine:
-        running = not mine
+    running = _is_running(app)
     pending: dict[str, int] = {}
     for person in _everybody(app):
         for job in jobs():
             pending[job.name] = pending.get(job.name, 0) + job.pending(person)
     return Status(running, _pid(app) if running else None, pending)
+
+
+def _is_running(app: App) -> bool:
+    with contextlib.suppress(JarvisError), _lock(app) as mine:
+        return not mine
+    return False
 
 
 def hold_back(paths: Paths, stop: Callable[[], bool]) -> Callable[[], bool]:

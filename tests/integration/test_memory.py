@@ -398,6 +398,20 @@ def test_what_the_rules_leave_open_by_hand_waits_for_the_model(
     assert len(contents(app)) == 2
 
 
+def test_what_is_liked_is_not_merged_into_what_is_owned(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "wake_worker", lambda: None)
+    add(app, "User owns a red kettle")
+    add(app, "User likes a red kettle")
+    assert changes.ChangesJob().pending(app) == 1
+    model = ScriptedModel('{"answer": 1}', '{"answer": 1}')
+    monkeypatch.setattr(app, "chat_model", lambda: model)
+    assert changes.ChangesJob().run_once(app, never) == 1
+    assert model.asked
+    assert len(contents(app)) == 2
+
+
 def test_a_comparison_gives_way_to_a_turn(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "wake_worker", lambda: None)
     add(app, "User shears alpacas")
