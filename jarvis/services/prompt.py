@@ -18,7 +18,7 @@ from jarvis.security.text import clean_line
 from jarvis.services import citations
 from jarvis.services.budget import Budget, Fit, fit
 from jarvis.services.tokens import TokenEstimator
-from jarvis.types import ChunkHit, Memory, Message, MessageStatus, Role, TurnHit
+from jarvis.types import ChunkHit, Memory, MemoryType, Message, MessageStatus, Role, TurnHit
 
 PERSONA = (
     "You are Jarvis, the user's personal assistant. Answer briefly and correctly, in the user's "
@@ -111,7 +111,9 @@ def date_line(now: datetime, user: str, model: str) -> str:
 
 
 def memory_line(memory: Memory) -> str:
-    """A fact with the dates between which it holds."""
+    """A fact with the dates between which it holds; an event's own date stands in its text."""
+    if memory.type is MemoryType.EVENT and memory.valid_to_at is None:
+        return f"- {memory.content}"
     since = f"since {memory.valid_from_at:%Y-%m-%d}" if memory.valid_from_at else ""
     until = f"until {memory.valid_to_at:%Y-%m-%d}" if memory.valid_to_at else ""
     dates = ", ".join(part for part in (since, until) if part)

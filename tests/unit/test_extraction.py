@@ -193,6 +193,53 @@ def test_dates_are_absolute() -> None:
     assert fact.valid_from == datetime(2025, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("message", "facts"),
+    [
+        ("By the way my dentist appointment is next Friday at 3pm.",
+         [("User's dentist appointment is on 4 December 2026 at 3pm", MemoryType.EVENT)]),
+        ("I've got a meeting with Tom next Tuesday.",
+         [("User has got a meeting with Tom on 1 December 2026", MemoryType.EVENT)]),
+        ("We're getting married next June.",
+         [("User is getting married in June 2027", MemoryType.EVENT)]),
+        ("I need to finish my tax return by 31 July.",
+         [("User needs to finish their tax return by 31 July 2027", MemoryType.GOAL)]),
+        ("Remind me: my passport expires in June 2027",
+         [("User's passport expires in June 2027", MemoryType.EVENT)]),
+        ("The deadline for my thesis is 15 January 2027.",
+         [("User's deadline for their thesis is 15 January 2027", MemoryType.EVENT)]),
+        ("I have to take my medicine at 8 every evening",
+         [("User has to take their medicine at 8 every evening", MemoryType.FACT)]),
+        ("My grandmother died last month.",
+         [("User's grandmother died in October 2026", MemoryType.FACT)]),
+        ("My budget for the new laptop is 1,200 euros",
+         [("User's budget for the new laptop is 1,200 euros", MemoryType.FACT)]),
+        ("The name of my cat is Tom.", [("User's cat's name is Tom", MemoryType.FACT)]),
+    ],
+)  # fmt: skip
+def test_what_is_planned_is_kept_with_its_date(
+    message: str, facts: list[tuple[str, MemoryType]]
+) -> None:
+    found = reading.read(message, NOW, None).facts
+    assert [(fact.text, fact.type) for fact in found] == facts
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "I will check it on Monday.",
+        "I'll try again in two days.",
+        "I have to go now, see you tomorrow!",
+        "My build is broken since Monday.",
+        "I have a question about next year.",
+        "I need this by Friday, can you help?",
+        "I got an error on May 3 in the log.",
+    ],
+)
+def test_what_only_this_talk_is_about_is_not_kept_for_its_date(message: str) -> None:
+    assert reading.read(message, NOW, None).facts == []
+
+
 def test_no_example_is_told_of_the_tests() -> None:
     from tests.e2e.introductions import INTRODUCTIONS
 

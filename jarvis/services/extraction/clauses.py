@@ -83,7 +83,7 @@ _COORDINATED: dict[str, frozenset[str]] = {
     "was": frozenset({"born", "raised", "a", "in"}),
 }
 _PLAIN_VERBS = frozenset(
-    "have love like enjoy hate dislike prefer adore want speak collect volunteer".split()
+    "have love like enjoy hate dislike prefer adore want speak collect volunteer weigh".split()
 )
 
 _FAVORITE = re.compile(
@@ -234,6 +234,15 @@ def _statement(tokens: list[str], before: str) -> Iterator[Clause]:
         made = finish(["User's", *swap(trim(tokens[1:]))])
         if made:
             yield Clause(made, _subject(low))
+    elif belonging := _BELONGING.fullmatch(plain):
+        whose = swap(belonging["whose"].split())
+        thing, rest = belonging["thing"].split(), swap(belonging["rest"].split())
+        if belonging["of"].casefold() == "of":
+            made = finish(["User's", *whose[:-1], whose[-1] + "'s", *thing, *rest])
+        else:
+            made = finish(["User's", *thing, belonging["of"], "their", *whose, *rest])
+        if made:
+            yield Clause(made, _subject(["my", *belonging["whose"].casefold().split()]))
     elif name := _introduction(tokens):
         yield Clause(f"User's name is {name}", "user")
     elif _IMPLICIT.match(plain) and "you" not in low:
@@ -269,6 +278,13 @@ _CALLED = re.compile(
     re.IGNORECASE,
 )
 """How they are called: "call me Bo", "my friends call me Bo"."""
+
+_BELONGING = re.compile(
+    r"the (?P<thing>[\w-]+(?: [\w-]+)?) (?P<of>of|for) (?:my|our) (?P<whose>[\w'’-]+(?: [\w'’-]+)?) "
+    r"(?P<rest>(?:is|are|was|were|falls|ends|starts|begins|expires) .+)",
+    re.IGNORECASE,
+)
+"""What belongs to something of theirs: "the name of my cat is …"."""
 
 _PROPER = r"((?-i:[^\W\d_a-z])[\w'’-]+(?: (?-i:[^\W\d_a-z])[\w'’-]+){0,3})"
 _SAID_TWICE = re.compile(

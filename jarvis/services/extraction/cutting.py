@@ -13,7 +13,8 @@ _SENTENCE_END = re.compile(
     r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bMrs)(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)"
     r"(?:\s*[.!?;…]+(?=\s|$|[\"')])|\n+|\s+[-–—]+\s+|\s*—\s*|[()\[\]])"
 )
-_TOKEN = re.compile(r"[^\s,;:]+|[,;:]")
+_TOKEN = re.compile(r"\w+://[^\s,;]+|[^\s,;:]*\d(?:[.,:]\d+)+[^\s,;:]*|[^\s,;:]+|[,;:]")
+"""Words, with "7:45", "1,200" and an address each whole, and the marks between them."""
 _WORD = re.compile(r"[^\W_](?:[\w'’+#./&-]*[\w+#])?|\d", re.UNICODE)
 
 
@@ -63,6 +64,8 @@ def starts_clause(tokens: list[str], index: int) -> bool:
     if low in {"my", "our"}:
         # "my sister lives …": a verb must come before anything else breaks the phrase.
         for offset, token in enumerate(following[:6]):
+            if offset and token in {"in", "with", "for", "to", "at", "of", "on"}:
+                return _copula(tokens[index + 2 + offset : index + 10 + offset])
             if token in {",", "and", "or", "in", "with", "for", "to", "because", "so", "who"}:
                 return False
             name = tokens[index + 1 + offset][:1].isupper()
@@ -73,6 +76,17 @@ def starts_clause(tokens: list[str], index: int) -> bool:
     return low in {"he", "she", "they", "it", "that", "this", "you", "who", "there"} and bool(
         following
     )
+
+
+def _copula(tokens: list[str]) -> bool:
+    """Whether "is" follows a phrase ("my budget for the trip is …") in the same clause."""
+    for offset, token in enumerate(tokens):
+        low = token.casefold()
+        if low in {"is", "are", "was", "were"}:
+            return offset > 0
+        if low in {",", ";", ":", "and", "or", "i", "we", "my", "our", "that", "who", "which"}:
+            return False
+    return False
 
 
 def _verb_like(token: str) -> bool:
@@ -126,14 +140,56 @@ def cut(tokens: list[str]) -> Iterator[tuple[str, list[str]]]:
     yield lead, tokens[start:]
 
 
+_LEADS = tuple(
+    tuple(phrase.split())
+    for phrase in (
+        "by the way",
+        "for the record",
+        "for your information",
+        "just so you know",
+        "so you know",
+        "in case you need it",
+        "one more thing",
+        "another thing",
+        "please note that",
+        "please remember that",
+        "please remember",
+        "note that",
+        "remember that",
+        "remember",
+        "do not forget that",
+        "do not forget",
+        "remind me that",
+        "remind me",
+        "keep in mind that",
+        "keep in mind",
+        "good news",
+        "bad news",
+        "reminder",
+        "note",
+    )
+)
+"""Phrases before a statement that say nothing themselves."""
+
+
+def _after_lead(tokens: list[str]) -> int:
+    """How many of the first tokens are a greeting, a mark or a phrase that leads in."""
+    if not tokens:
+        return 0
+    low = [token.casefold() for token in tokens[:6]]
+    for phrase in _LEADS:
+        if tuple(low[: len(phrase)]) == phrase:
+            after = tokens[len(phrase) : len(phrase) + 1]
+            if after and after[0].casefold() in {",", ":", "i", "we", "my", "our"}:
+                return len(phrase)
+    return int(low[0] in w.INTERJECTIONS or low[0] in {",", ":"})
+
+
 def strip_lead(tokens: list[str]) -> list[str]:
-    """Without greetings and other words before the subject ("hi lucy ,")."""
-    index = 0
-    while index < len(tokens) and (
-        tokens[index].casefold() in w.INTERJECTIONS or tokens[index] in {",", ":"}
-    ):
-        index += 1
-    rest = tokens[index:]
+    """Without greetings and other words before the subject ("hi lucy ,", "by the way ,")."""
+    rest = tokens
+    while taken := _after_lead(rest):
+        rest = rest[taken:]
     for offset, token in enumerate(rest[:4]):
         # A vocative or an adverbial: "right now , i …", "lucy , i …".
         if token == "," and offset + 1 < len(rest) and starts_clause(rest, offset + 1):

@@ -1,6 +1,8 @@
 """Dates in English sentences: "next Friday" becomes a day, by the day on which it was said.
 
-``resolve`` rewrites the relative expressions of a fact and says from when to when it holds.
+``resolve`` rewrites the relative expressions of a fact, and dates without their year ("on
+Monday", "12 March"), and says from when to when it holds. What comes round every year or week
+("birthday", "every Monday") is left as it is.
 ``parse`` reads one date that somebody typed. Weeks begin on Monday; months and years begin and
 end in the zone of the day of reference.
 """
@@ -13,12 +15,25 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from jarvis.errors import UsageError
+from jarvis.services.extraction.spans import (
+    MONTH,
+    MONTHS,
+    PARTS,
+    SEASONS,
+    WEEKDAYS,
+    Span,
+    day_span,
+    month_number,
+    month_span,
+    part_of_day,
+    season,
+    shift,
+    week,
+    weekend,
+    year_span,
+)
+from jarvis.services.extraction.yearless import YEARLY, with_year
 
-MONTHS = (
-    "january february march april may june july august september october november december"
-).split()
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _NUMBERS = {
     word: number
     for number, word in enumerate(
@@ -37,103 +52,62 @@ class Resolved:
     valid_to: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """Days from ``start`` until before ``end``, with words for them, long and short."""
-
-    start: date
-    end: date
-    words: str
-    short: str
-
-
-def _day(day: date) -> _Span:
-    return _Span(day, day + timedelta(days=1), f"on {day.day} {day:%B %Y}", f"on {day.isoformat()}")
-
-
-def _week(day: date) -> _Span:
-    monday = day - timedelta(days=day.weekday())
-    words = f"in the week of {monday.day} {monday:%B %Y}"
-    return _Span(monday, monday + timedelta(days=7), words, f"in {monday:%G-W%V}")
-
-
-def _month(year: int, month: int) -> _Span:
-    start = _shift(date(year, 1, 1), months=month - 1)
-    return _Span(start, _shift(start, months=1), f"in {start:%B %Y}", f"in {start:%Y-%m}")
-
-
-def _year(year: int) -> _Span:
-    year = min(max(year, 1), 9998)
-    return _Span(date(year, 1, 1), date(year + 1, 1, 1), f"in {year}", f"in {year}")
-
-
-def _season(name: str, year: int) -> _Span:
-    start = date(year, _SEASONS[name], 1)
-    return _Span(start, _shift(start, months=3), f"in {name} {year}", f"in {name} {year}")
-
-
-def _shift(day: date, *, months: int = 0) -> date:
-    total = day.year * 12 + day.month - 1 + months
-    year, month = divmod(total, 12)
-    year = min(max(year, 1), 9998)
-    last = (date(year + (month == 11), (month + 1) % 12 + 1, 1) - timedelta(days=1)).day
-    return date(year, month + 1, min(day.day, last))
-
-
 def _count(text: str) -> int:
     return int(text) if text.isdecimal() else _NUMBERS.get(text, 1)
 
 
-def _ago(count: int, unit: str, today: date) -> _Span:
+def _ago(count: int, unit: str, today: date) -> Span:
     count = min(count, 1500)
     if unit == "day":
-        return _day(today - timedelta(days=count))
+        return day_span(today - timedelta(days=count))
     if unit == "week":
-        return _week(today - timedelta(weeks=count))
+        return week(today - timedelta(weeks=count))
     if unit == "month":
-        day = _shift(today, months=-count)
-        return _month(day.year, day.month)
-    return _year(today.year - count)
+        day = shift(today, months=-count)
+        return month_span(day.year, day.month)
+    return year_span(today.year - count)
 
 
-def _ahead(count: int, unit: str, today: date) -> _Span:
+def _ahead(count: int, unit: str, today: date) -> Span:
     count = min(count, 1500)
     if unit == "day":
-        return _day(today + timedelta(days=count))
+        return day_span(today + timedelta(days=count))
     if unit == "week":
-        return _week(today + timedelta(weeks=count))
+        return week(today + timedelta(weeks=count))
     if unit == "month":
-        day = _shift(today, months=count)
-        return _month(day.year, day.month)
-    return _year(today.year + count)
+        day = shift(today, months=count)
+        return month_span(day.year, day.month)
+    return year_span(today.year + count)
 
 
-def _relative(which: str, unit: str, today: date) -> _Span:
+def _relative(which: str, unit: str, today: date) -> Span:
     step = {"last": -1, "this": 0, "next": 1}[which]
     if unit == "week":
-        return _week(today + timedelta(weeks=step))
+        return week(today + timedelta(weeks=step))
+    if unit == "weekend":
+        return weekend(today + timedelta(weeks=step))
     if unit == "month":
-        day = _shift(today, months=step)
-        return _month(day.year, day.month)
+        day = shift(today, months=step)
+        return month_span(day.year, day.month)
     if unit == "year":
-        return _year(today.year + step)
-    if unit in _SEASONS:
-        month = _SEASONS[unit]
+        return year_span(today.year + step)
+    if unit in SEASONS:
+        month = SEASONS[unit]
         year = today.year
         if which == "last" and (today.month < month + 3 or unit == "winter"):
             year -= 1
         elif which == "next" and today.month >= month:
             year += 1
-        return _season(unit, year)
-    if unit in _WEEKDAYS:
-        return _day(_weekday(which, _WEEKDAYS.index(unit), today))
+        return season(unit, year)
+    if unit in WEEKDAYS:
+        return day_span(_weekday(which, WEEKDAYS.index(unit), today))
     month = MONTHS.index(unit) + 1
     year = today.year
     if which == "last" and month >= today.month:
         year -= 1
     elif which == "next" and month <= today.month:
         year += 1
-    return _month(year, month)
+    return month_span(year, month)
 
 
 def _weekday(which: str, weekday: int, today: date) -> date:
@@ -148,17 +122,25 @@ def _weekday(which: str, weekday: int, today: date) -> date:
 
 _N = r"(?P<n>\d{1,4}|a couple of|couple of|" + "|".join(_NUMBERS) + r")"
 _UNIT = r"(?P<unit>day|week|month|year)s?"
-_NAMES = "|".join([*_WEEKDAYS, *_SEASONS, *MONTHS, "week", "month", "year"])
+_NAMES = "|".join([*WEEKDAYS, *SEASONS, *MONTHS, "weekend", "week", "month", "year"])
 
-_Maker = Callable[["re.Match[str]", date], _Span]
+_Maker = Callable[["re.Match[str]", date], Span]
 _RELATIVE: tuple[tuple[re.Pattern[str], _Maker], ...] = tuple(
     (re.compile(rf"\b(?:on |in |during )?(?:{pattern})\b", re.IGNORECASE), maker)
     for pattern, maker in (
-        (r"the day after tomorrow", lambda m, t: _day(t + timedelta(days=2))),
-        (r"the day before yesterday", lambda m, t: _day(t - timedelta(days=2))),
-        (r"yesterday|last night", lambda m, t: _day(t - timedelta(days=1))),
-        (r"tomorrow", lambda m, t: _day(t + timedelta(days=1))),
-        (r"today|tonight", lambda m, t: _day(t)),
+        (r"the day after tomorrow", lambda m, t: day_span(t + timedelta(days=2))),
+        (r"the day before yesterday", lambda m, t: day_span(t - timedelta(days=2))),
+        (
+            rf"tomorrow (?P<part>{PARTS})",
+            lambda m, t: part_of_day(t + timedelta(days=1), m["part"].lower()),
+        ),
+        (
+            rf"yesterday (?P<part>{PARTS})",
+            lambda m, t: part_of_day(t - timedelta(days=1), m["part"].lower()),
+        ),
+        (r"yesterday|last night", lambda m, t: day_span(t - timedelta(days=1))),
+        (r"tomorrow", lambda m, t: day_span(t + timedelta(days=1))),
+        (r"today|tonight", lambda m, t: day_span(t)),
         (rf"{_N} {_UNIT} ago", lambda m, t: _ago(_count(m["n"].lower()), m["unit"].lower(), t)),
         (
             rf"in {_N} {_UNIT}(?: from now)?(?! time)",
@@ -171,38 +153,38 @@ _RELATIVE: tuple[tuple[re.Pattern[str], _Maker], ...] = tuple(
     )
 )
 
-_MONTH = "|".join(MONTHS)
+_YEAR = r"(?P<y>(?:19|20)\d\d)"
 _ABSOLUTE: tuple[tuple[re.Pattern[str], _Maker], ...] = tuple(
     (re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), maker)
     for pattern, maker in (
         (r"(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)", lambda m, t: _safe(m["y"], m["m"], m["d"])),
         (
-            rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<m>{_MONTH}),? (?P<y>\d{{4}})",
+            rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<m>{MONTH}),? (?P<y>\d{{4}})",
             lambda m, t: _safe(m["y"], m["m"], m["d"]),
         ),
         (
-            rf"(?P<m>{_MONTH}) (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})",
+            rf"(?P<m>{MONTH}) (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})",
             lambda m, t: _safe(m["y"], m["m"], m["d"]),
         ),
         (
-            rf"(?P<m>{_MONTH}) (?P<y>\d{{4}})",
-            lambda m, t: _month(int(m["y"]), MONTHS.index(m["m"].lower()) + 1),
+            rf"(?P<m>{MONTH}) (?P<y>\d{{4}})",
+            lambda m, t: month_span(int(m["y"]), month_number(m["m"])),
         ),
         (
-            rf"(?P<s>{'|'.join(_SEASONS)}) (?P<y>(?:19|20)\d\d)",
-            lambda m, t: _season(m["s"].lower(), int(m["y"])),
+            rf"(?P<s>{'|'.join(SEASONS)}) (?P<y>(?:19|20)\d\d)",
+            lambda m, t: season(m["s"].lower(), int(m["y"])),
         ),
-        (r"(?P<y>(?:19|20)\d\d)", lambda m, t: _year(int(m["y"]))),
+        (_YEAR, lambda m, t: year_span(int(m["y"]))),
     )
 )
 
 
-def _safe(year: str, month: str, day: str) -> _Span:
-    number = int(month) if month.isdecimal() else MONTHS.index(month.lower()) + 1
+def _safe(year: str, month: str, day: str) -> Span:
+    number = int(month) if month.isdecimal() else month_number(month)
     try:
-        return _day(date(int(year), number, int(day)))
+        return day_span(date(int(year), number, int(day)))
     except (ValueError, OverflowError):
-        return _year(int(year))
+        return year_span(int(year))
 
 
 _FOR = re.compile(rf"\bfor (?:the (?:last|past) )?{_N} (?P<unit>month|year)s?\b", re.IGNORECASE)
@@ -215,7 +197,12 @@ _AFTER_PREPOSITION = re.compile(
     r"\b(?:until|till|through|to|since|from|starting|as of|by|before|after|of|around|during)\s*$",
     re.IGNORECASE,
 )
-_YEARLY = re.compile(r"\b(?:birthday|anniversary|every|each|born)\b", re.IGNORECASE)
+_DATES_YEAR = re.compile(
+    r"\b(?:in|since|from|to|until|till|through|by|before|after|of|around|during|and|year|early|late)"
+    r"\s*$|[-–/]$|^$",
+    re.IGNORECASE,
+)
+"""Before a number that is a year: "a blue 2015 Golf" is none."""
 
 
 def resolve(fact: str, said_at: datetime, *, max_words: int = 12) -> Resolved:
@@ -228,7 +215,7 @@ def resolve(fact: str, said_at: datetime, *, max_words: int = 12) -> Resolved:
     """
     today = said_at.date()
     text = fact
-    spans: list[tuple[int, _Span]] = []
+    spans: list[tuple[int, Span]] = []
     try:
         if (match := _FOR.search(text)) and _LASTED.search(text):
             span = _ago(_count(match["n"].lower()), match["unit"].lower(), today)
@@ -247,7 +234,9 @@ def resolve(fact: str, said_at: datetime, *, max_words: int = 12) -> Resolved:
                 words = words.removeprefix("on ").removeprefix("in ")
             text = before + words + after
             break
-        if not _YEARLY.search(text):
+        if not YEARLY.search(text):
+            if text == fact:
+                text = with_year(text, today, max_words)
             spans = _absolute(text, today)
     except (ValueError, OverflowError):
         return Resolved(fact)
@@ -266,10 +255,12 @@ def resolve(fact: str, said_at: datetime, *, max_words: int = 12) -> Resolved:
     return Resolved(text, start, end)
 
 
-def _absolute(text: str, today: date) -> list[tuple[int, _Span]]:
-    found: list[tuple[int, int, _Span]] = []
+def _absolute(text: str, today: date) -> list[tuple[int, Span]]:
+    found: list[tuple[int, int, Span]] = []
     for pattern, maker in _ABSOLUTE:
         for match in pattern.finditer(text):
+            if maker is _ABSOLUTE[-1][1] and not _DATES_YEAR.search(text[: match.start()]):
+                continue
             if all(match.end() <= s or match.start() >= e for s, e, _ in found):
                 found.append((match.start(), match.end(), maker(match, today)))
     return [(start, span) for start, _, span in sorted(found, key=lambda item: item[0])]

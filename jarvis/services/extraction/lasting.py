@@ -127,7 +127,45 @@ _NO = (
     r"^user(?:'s)?(?: [\w']+){0,3} (?:is|are|has|does|do|was|were)(?: not)?$",
 )
 
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_WHEN = (
+    r"\b(?:tomorrow|the day after tomorrow|(?:next|this coming) (?:week(?:end)?|month|year|spring|summer|autumn|"
+    r"fall|winter|\w+day|"
+    + _MONTHS
+    + r")|(?:on|by|before|until|from|since|after) (?:the )?(?:mon|tues|wednes|thurs|fri|satur|sun)day|"
+    r"in (?:a couple of|an?|\d+|two|three|four|five|six|seven|eight|nine|ten) (?:day|week|month|year)s?|"
+    r"(?:in|by|before|until|since|end of) (?:early |mid-?|late )?(?:"
+    + _MONTHS
+    + r")|\d{1,2}(?:st|nd|rd|th)? (?:of )?(?:"
+    + _MONTHS
+    + r")|"
+    r"(?:" + _MONTHS + r") \d{1,2}|(?:19|20)\d\d-\d\d-\d\d)\b"
+)
+"""A day, week or month that stays what it is when the talk is over."""
+
 _T = MemoryType
+# What is to happen on a date or again and again: kept although most of these verbs hold for the
+# moment only ("has to", "is getting", "has a meeting").
+_SCHEDULED: tuple[tuple[str, MemoryType, str, float], ...] = (
+    (r"^user (?:needs? to|(?:has|have)(?: got)? to|must|should) \w+ .*" + _WHEN, _T.GOAL, "plans", 0.65),
+    (r"^user (?:has|have|has got|got|is having) (?:an?|another|the|their|\d+|two|three) .*" + _WHEN, _T.EVENT, "dates", 0.65),
+    (r"^user (?:is|will be|will) (?!(?:at|in|on|from|by)\b)\w+.*" + _WHEN, _T.EVENT, "dates", 0.65),
+    (r"^user'?s (?:[\w'’-]+ ){1,5}(?:is|are|was|were|will be|died|starts?|ends?|leaves?|arrives?|expires?)\b.*" + _WHEN,
+     _T.EVENT, "dates", 0.7),
+    (r"^user (?:needs?|has|have|must) to .*\b(?:every|each|once an?|twice an?|times an?|daily|weekly)\b", _T.FACT, "habits", 0.65),
+    (r"^user is on (?:call|duty|shift|parental leave|maternity leave|paternity leave|sick leave|sabbatical|an? (?:[\w-]+ )?diet)\b",
+     _T.FACT, "work", 0.6),
+)  # fmt: skip
+_MOMENT = (
+    r"\byour?s?\b|\byourself\b|\b(?:right now|at the moment|for now|just now|tonight|today|"
+    r"this (?:morning|evening|afternoon)|again|back|question|problem|idea|feeling|look|errors?|bugs?|"
+    r"crash|it|them|that|those|these|no time)\b|\bthis (?!"
+    + _MONTHS
+    + r"|coming|year|month|week|spring|summer|"
+    r"autumn|fall|winter)|^user's (?:build|code|script|server|tests?|screen|computer|internet|connection|"
+    r"file|program|query|output|function)\b"
+)
+
 # What lasts, most telling first: pattern, type, category, importance.
 _YES: tuple[tuple[str, MemoryType, str, float], ...] = (
     (r"^user's (?:\w+ )?name is\b|^user (?:is called|is named|goes by)\b", _T.FACT, "name", 0.95),
@@ -213,10 +251,13 @@ _YES: tuple[tuple[str, MemoryType, str, float], ...] = (
     (r"^user (?:is|became|has become) (?:not )?(?:a|an|the|lead|head|chief|senior|junior|part of|in charge of|"
      r"president|captain|member)\b (?!(?:\w+ )?(?:bit|little|lot|while|way|moment|mess|same|only one|fan of (?:"
      r"it|this|that)|big help|genius|idiot|first|last|next|part)\b)\w+", _T.FACT, "self", 0.65),
+    (r"^user (?:switched|converted|changed over|migrated) (?:\w+ )?(?:from [\w .+#-]+ )?to \w", _T.FACT, "belongings", 0.55),
+    (r"^user's (?:[\w-]+ )?(?:budget|salary|rent|income|pension|mortgage)\b.* (?:is|are) .*\d", _T.FACT, "money", 0.6),
+    (r"^user (?:can not|does not) (?:do|work|make) (?:\w+days|weekends|mornings|evenings|nights)\b", _T.PREFERENCE, "habits", 0.6),
     (r"^user is (?:christian|muslim|jewish|hindu|buddhist|catholic|atheist|agnostic|left-handed|"
      r"right-handed|colou?r-?blind|bald|tall|short|shy|gay|lesbian|bisexual|trans|nonbinary|bilingual|"
      r"an introvert|introverted|extroverted|homeschooled|\w+-born|half \w+)\b|^user is (?:\w+ )?(?:shy|tall)"
-     r"\b|^user is \d+ ?(?:cm|m|feet|kg|pounds)\b", _T.FACT, "self", 0.65),
+     r"\b|^user is [\d.,]+ ?(?:cm|m|ft|feet|kg|pounds|lbs)\b", _T.FACT, "self", 0.65),
     (r"^user's (?:\w+ ){1,3}(?:is|are) (?:on|in|due|at|scheduled|planned) (?:\w+ ){0,3}(?:january|february|"
      r"march|april|may|june|july|august|september|october|november|december|\d|monday|tuesday|wednesday|"
      r"thursday|friday|saturday|sunday|next)", _T.EVENT, "dates", 0.7),
@@ -253,10 +294,22 @@ def _yes() -> tuple[tuple[re.Pattern[str], MemoryType, str, float], ...]:
     return tuple((re.compile(p), kind, category, weight) for p, kind, category, weight in _YES)
 
 
+@cache
+def _scheduled() -> tuple[tuple[re.Pattern[str], MemoryType, str, float], ...]:
+    return tuple(
+        (re.compile(p), kind, category, weight) for p, kind, category, weight in _SCHEDULED
+    )
+
+
 def judge(fact: str, *, presupposed: bool = False) -> Judgement:
     """What the rules say of ``fact`` ("User …" or "User's …")."""
     text = fact.casefold()
     found = next((entry[1:] for entry in _yes() if entry[0].search(text)), None)
+    dated = next((entry[1:] for entry in _scheduled() if entry[0].search(text)), None)
+    if dated is not None and not presupposed and not re.search(_MOMENT, text):
+        if found is None or found[0] in {MemoryType.FACT, MemoryType.EVENT}:
+            found = dated
+        return Judgement(Verdict.YES, *found)
     if found is None and _NAMED.match(fact):
         found = (MemoryType.FACT, "people", 0.65)
     if found is None and _PROPER.fullmatch(fact):

@@ -100,7 +100,7 @@ IRREGULAR_PAST = frozenset(
     " drove rose chose spoke broke woke froze stole wore tore bore swore gave forgave ate"
     " fell saw hid bit lit hung stuck struck dug spun swung shot became overcame quit cut"
     " put hit hurt let set shut split spread bet cost moved born lay wept crept swept"
-    " leapt learnt dreamt burnt".split()
+    " leapt learnt dreamt burnt died tied lied tried hired fired".split()
 )
 """Past forms that do not end in -ed; ``quit``, ``put`` and the like are taken as past."""
 
