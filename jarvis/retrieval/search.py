@@ -50,6 +50,8 @@ class Options(TypedDict, total=False):
         explain: whether ``dropped`` is filled; default: no.
         min_similarity: a cosine that every hit must reach; default: none.
         collapse: whether what says the same as a better hit is left out; default: yes.
+        beside_question: the hits are read beside the question, so what only says it again is none
+            (a turn in which it was asked before brings nothing but an old answer); default: no.
     """
 
     limit: Required[int]
@@ -58,6 +60,7 @@ class Options(TypedDict, total=False):
     explain: bool
     min_similarity: float | None
     collapse: bool
+    beside_question: bool
 
 
 class Retriever:
@@ -161,7 +164,8 @@ class Retriever:
         for entry in scored:
             judge(entry)
         if options.get("collapse", True):
-            _collapse(scored, question.language, limit)
+            read = query.text if options.get("beside_question") else ""
+            _collapse(scored, question.language, limit, read)
         hits = [entry for entry in scored if not entry.reason]
         for entry in hits[limit:]:
             entry.reason = f"more than {limit} were found"
@@ -326,8 +330,10 @@ def _judge(
     return judge
 
 
-def _collapse(scored: list[Scored], language: str, limit: int) -> None:
-    """Drops what says the same as a better one, among as many as can matter."""
+def _collapse(scored: list[Scored], language: str, limit: int, read: str) -> None:
+    """Drops what says the same as a better one, or as the text ``read``, among as many as can
+    matter."""
+    known = collapse.statement(read, language)
     kept: list[tuple[Scored, collapse.Statement]] = []
     for entry in scored:
         if entry.reason:
@@ -335,6 +341,9 @@ def _collapse(scored: list[Scored], language: str, limit: int) -> None:
         if len(kept) > limit:
             break
         statement = collapse.statement(entry.candidate.row["content"], language)
+        if read and collapse.same(statement, known):
+            entry.reason = "is the question itself"
+            continue
         for better, other in kept:
             if collapse.same(statement, other):
                 entry.reason = f"says the same as {better.candidate.id}"

@@ -242,6 +242,7 @@ class ContextLoader:
                 model,
                 filters=Filters(exclude_session=session_id),
                 limit=settings.turns,
+                beside_question=True,
             )
         )
         memory_arm = run(

@@ -499,6 +499,22 @@ def test_a_turn_is_found_by_its_neighbours_words_with_its_answer(
     assert results.hits[0].reply == "How lovely!"
 
 
+def test_a_question_asked_before_is_not_put_beside_itself(database: Database, user: User) -> None:
+    (told,) = say(database, user, ["My boat is moored at the eastern pier"])
+    (asked,) = say(database, user, ["Where is my boat moored?"])
+    again = ask("where is my boat moored")
+    search = retriever(database)
+    everything = search.turns(user.id, again, None, limit=5, gate=False)
+    beside = search.turns(
+        user.id, again, None, limit=5, gate=False, explain=True, beside_question=True
+    )
+    assert {hit.id for hit in everything} == {told, asked}
+    assert [hit.id for hit in beside] == [told]
+    assert [(row["id"], row["reason"]) for row in beside.dropped] == [
+        (asked, "is the question itself")
+    ]
+
+
 def test_a_barred_message_leaves_its_neighbours_keys(database: Database, user: User) -> None:
     with database.transaction() as tx:
         made_up = model(tx)
