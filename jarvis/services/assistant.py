@@ -171,6 +171,7 @@ class Assistant:
             user=self.app.user_name,
             model=model.name,
             tools_tokens=estimator.count_messages((), definitions) if definitions else 0,
+            stored=not request.private,
         )
         used = {memory.id for memory in made.memories}
         turns = {hit.id for hit in made.turns}

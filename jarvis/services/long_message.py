@@ -136,4 +136,5 @@ def _window(app: App, request: TurnRequest) -> tuple[Budget, TokenEstimator]:
 
 
 def _limit(budget: Budget, estimator: TokenEstimator, request: TurnRequest) -> int:
-    return budget.message_limit(estimator.count(system_message(request.system)), FRAME)
+    system = system_message(request.system, stored=not request.private)
+    return budget.message_limit(estimator.count(system), FRAME)

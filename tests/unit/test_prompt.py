@@ -157,6 +157,12 @@ def test_a_persona_never_replaces_the_rules() -> None:
     assert prompt.PERSONA not in text
 
 
+def test_nothing_is_promised_about_a_turn_that_is_not_kept() -> None:
+    assert prompt.ACKNOWLEDGE in prompt.system_message()
+    assert "remember" not in prompt.system_message(stored=False)
+    assert prompt.ACKNOWLEDGE not in prompt.system_message("You are a pirate.")
+
+
 @pytest.mark.parametrize(
     ("words", "joined"),
     [
