@@ -101,8 +101,11 @@ def rm(
 
     if not output.confirm(f"delete the model {name}?", yes=yes):
         raise typer.Exit(1)
-    freed = models.remove(state_of(context).app, name)
+    app = state_of(context).app
+    freed = models.remove(app, name)
     output.note(f"{name} is deleted, {freed / 1e6:,.0f} MB are free again")
+    for setting in models.settings_naming(app, name):
+        output.note(f"{setting} still names it: jarvis model use NAME chooses another")
 
 
 @app.command()

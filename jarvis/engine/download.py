@@ -15,7 +15,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -57,7 +57,8 @@ def reachable(url: str, timeout: float = 3.0) -> bool:
         try:
             with _open(url, method="HEAD", timeout=timeout):
                 answered.set()
-        except urllib.error.HTTPError:
+        except urllib.error.HTTPError as error:
+            error.close()
             answered.set()
         except (OSError, http.client.HTTPException):
             pass
@@ -215,13 +216,14 @@ def _first(url: str) -> http.client.HTTPResponse:
     try:
         return _open(url, range_="bytes=0-0")
     except urllib.error.HTTPError as error:
+        error.close()
         raise Unreachable(f"{url}: HTTP {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise Unreachable(f"{url}: {reason}") from error
 
 
-def _ranged(url: str, start: int, length: int):  # type: ignore[no-untyped-def]
+def _ranged(url: str, start: int, length: int) -> Iterator[bytes]:
     with _open(url, range_=f"bytes={start}-{start + length - 1}") as response:
         if response.status != 206:
             raise OSError(f"HTTP {response.status} instead of a range")

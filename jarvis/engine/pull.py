@@ -133,6 +133,7 @@ class _Pull:
                     )
             except download.Unreachable as error:
                 failures.append(download.short_reason(error))
+                self._say(f"ignoring {source}: {failures[-1]}")
                 continue
             if files is None:
                 continue

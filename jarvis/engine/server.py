@@ -87,6 +87,7 @@ class _Server:
         self.listeners: list[Listener] = []
         self.stopping = threading.Event()
         self.inode = 0
+        self.address = ""
 
     def run(self, host: str, port: int) -> int:
         instance = private_file(launcher.instance_lock(self.paths), os.O_RDWR | os.O_CREAT)
@@ -102,14 +103,16 @@ class _Server:
             if host:
                 self._listen_on_tcp(host, port)
             # Before the socket: whoever finds that answering may read the record.
-            self._record(host)
+            self._record()
             self._listen()
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self.request_stop())
             signal.signal(signal.SIGPIPE, signal.SIG_IGN)
             for listener in self.listeners:
                 listener.start()
-            log.info("engine %s serves on %s", __version__, launcher.socket_path(self.paths))
+            where = [self.address] if self.address else []
+            where.append(str(launcher.socket_path(self.paths)))
+            log.info("engine %s serves on %s", __version__, " and ".join(where))
             self._wait()
         finally:
             self._leave()
@@ -146,16 +149,12 @@ class _Server:
                 f"cannot listen on {host}:{port}: {error.strerror or error}",
                 "choose another address with --host and --port",
             ) from error
+        name, number = bound.getsockname()[:2]
+        self.address = f"http://[{name}]:{number}" if ":" in name else f"http://{name}:{number}"
         origins = Origins(host, os.environ.get("OLLAMA_ORIGINS", ""))
-        if not origins.loopback:
-            log.warning("%s is not this machine alone: whoever reaches it can use the models", host)
         self.listeners.append(Listener(bound, self.engine.handle, origins))
 
-    def _record(self, host: str) -> None:
-        address = ""
-        if host:
-            bound = self.listeners[0].socket.getsockname()
-            address = f"http://{bound[0]}:{bound[1]}"
+    def _record(self) -> None:
         write_json(
             launcher.record_path(self.paths),
             {
@@ -163,7 +162,7 @@ class _Server:
                 "version": __version__,
                 "build": self.build,
                 "started": time.time(),
-                "address": address,
+                "address": self.address,
                 "python": sys.executable,
             },
         )

@@ -230,18 +230,24 @@ class Providers:
     def _embedded(self, kind: Kind, wanted: str, why: str) -> Choice:
         from jarvis.engine import catalogue
 
-        wanted = wanted or self._recorded(kind).get("embedded", "")
         if wanted:
             return Choice(kind, self.embedded(), wanted, why)
         if kind == "embedding":
             return Choice(kind, self.embedded(), catalogue.DEFAULT_EMBEDDING_MODEL, why)
-        from jarvis.engine import machine
+        recorded = self._recorded("chat")
+        name, because = recorded.get("embedded"), recorded.get("because")
+        if not (name and because):
+            from jarvis.engine import machine
 
-        default = machine.default_chat_model()
-        # Kept, so that the same model answers tomorrow, and no network is asked again.
-        known = self._read()
-        self._write({**known, "chat": {**self._recorded("chat"), "embedded": default.name}})
-        return Choice(kind, self.embedded(), default.name, f"{why}; {default.reason}")
+            default = machine.default_chat_model()
+            if name in (None, default.name):
+                name, because = default.name, default.reason
+            else:
+                because = "it has answered here before"
+            # Kept, so that the same model answers tomorrow, and no network is asked again.
+            chosen = {"embedded": name, "because": because}
+            self._write({**self._read(), "chat": {**recorded, **chosen}})
+        return Choice(kind, self.embedded(), name, f"{why}; {because}")
 
     @property
     def _file(self) -> Path:

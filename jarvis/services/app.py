@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from jarvis import log
 from jarvis.config import Config
-from jarvis.errors import NotFound
+from jarvis.errors import ModelNotInstalled, NotFound
 from jarvis.paths import Paths
 from jarvis.store import users
 from jarvis.store.database import Database
@@ -267,9 +267,11 @@ class App:
     def _install(self, choice: Choice) -> None:
         if choice.server.kind != "embedded":
             return
-        from jarvis.engine import store
+        from jarvis.engine import catalogue, store
 
         if store.find(self.paths, choice.model) is None:
+            if catalogue.find(choice.model) is None:
+                raise ModelNotInstalled(*gone(choice.model))
             self.download(choice.model)
         choice.server.ensure()
 
@@ -278,6 +280,14 @@ class App:
 
         self.progress(f"downloading the model {name}, once")
         models.download(self.paths, self.config, name, lambda *_: None)
+
+
+def gone(name: str) -> tuple[str, str]:
+    """What is said of a model that is not here and cannot be fetched, and what to do."""
+    return (
+        f'there is no model "{name}" here, and the catalogue has none of that name',
+        "choose another: jarvis model list, then jarvis model use NAME",
+    )
 
 
 def login_name() -> str:

@@ -176,9 +176,13 @@ def _provider(app: App, kind: Kind) -> Iterator[Check]:
         yield Check(kind, "note", detail, choice.note)
         return
     if choice.server.kind == "embedded":
-        from jarvis.engine import store
+        from jarvis.engine import catalogue, store
+        from jarvis.services.app import gone
 
         if store.find(app.paths, choice.model) is None:
+            if catalogue.find(choice.model) is None:
+                yield Check(kind, "failed", *gone(choice.model))
+                return
             yield Check(
                 kind,
                 "note",
@@ -196,12 +200,12 @@ def _engine(app: App) -> Iterator[Check]:
     if not found.running:
         yield Check("engine", "ok", "not running (started when needed)")
         return
-    models = ", ".join(str(model.get("name", "")) for model in found.models) or "no model loaded"
-    yield Check(
-        "engine",
-        "ok",
-        f"running (pid {found.pid}), {models}, {found.memory / 2**20:.0f} MiB",
-    )
+    held = [
+        f"{each.get('name', '')} {int(each.get('size') or 0) >> 20} MiB" for each in found.models
+    ]
+    models = ", ".join(held) or "no model loaded"
+    own = found.memory >> 20
+    yield Check("engine", "ok", f"running (pid {found.pid}), {own} MiB itself, {models}")
 
 
 def _worker(app: App) -> Iterator[Check]:

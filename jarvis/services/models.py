@@ -241,6 +241,12 @@ def remove(app: App, name: str) -> int:
     return store.remove(app.paths, name)
 
 
+def settings_naming(app: App, name: str) -> list[str]:
+    """The settings that ask for the model ``name``: ``chat.model``, ``embedding.model``."""
+    kinds = {"chat.model": app.config.chat.model, "embedding.model": app.config.embedding.model}
+    return [key for key, value in kinds.items() if value and same_model(value, name)]
+
+
 def calibrate(app: App, report: Report) -> list[InUse]:
     """Measures again how fast the chat model is, and where the embedding model's gate stands.
 

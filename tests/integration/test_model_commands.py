@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,3 +110,40 @@ def test_a_damaged_import_leaves_nothing(jarvis: Cli, home: Paths, tmp_path: Pat
     assert done.returncode == 4
     assert "the file is cut" in done.stderr
     assert not list(home.models.glob("partial/import-*"))
+
+
+def test_a_model_in_use_that_is_deleted_is_missed_with_the_way_out(
+    jarvis: Cli, home: Paths, tmp_path: Path
+) -> None:
+    model = tiny_model.write(tmp_path / "m.gguf")
+    assert jarvis("model", "import", str(model), "--name", "mine").returncode == 0
+    assert jarvis("model", "use", "mine").returncode == 0
+    gone = jarvis("model", "rm", "mine", "--yes")
+    assert "chat.model still names it: jarvis model use" in gone.stderr
+    asked = jarvis("ask", "--private", "--no-memory", "hello")
+    assert asked.returncode == 4
+    assert 'there is no model "mine" here' in asked.stderr
+    assert "downloading" not in asked.stderr
+    checked = [line for line in jarvis("doctor").stdout.splitlines() if " chat: " in line]
+    assert len(checked) == 1
+    assert checked[0].startswith("failed")
+    home.config_file.unlink()
+
+
+def test_doctor_explains_the_default_model_each_time(jarvis: Cli) -> None:
+    for _ in range(2):  # the second time the choice is recorded
+        checked = [line for line in jarvis("doctor").stdout.splitlines() if " chat: " in line]
+        assert len(checked) == 1
+        assert re.search(r"it is configured; \d+ cores and \d+ GiB of memory", checked[0])
+
+
+def test_serve_says_at_which_address_it_can_be_reached(home: Paths, tmp_path: Path) -> None:
+    environment = engine_server.environment(home) | {"JARVIS_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "jarvis", "engine", "serve", "--host", "127.0.0.1"]
+    with subprocess.Popen(
+        [*command, "--port", "0"], env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        process.terminate()
+    assert re.search(r"serves on http://127\.0\.0\.1:\d+ and /", said)
