@@ -121,6 +121,10 @@ class Session:
     turns: int = 0
 
 
+FORGOTTEN = "[forgotten]"
+"""What stands for the words of a message that were forgotten."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One stored message of a session."""

@@ -23,14 +23,11 @@ from jarvis.services.extraction.clauses import candidates
 from jarvis.services.extraction.cutting import sentences, words_of
 from jarvis.store import extraction as unread
 from jarvis.store import forgetting, memories, memory_lists, tombstones
-from jarvis.types import Memory, MemorySource, Vector
+from jarvis.types import FORGOTTEN, Memory, MemorySource, Vector
 
 if TYPE_CHECKING:
     from jarvis.services.app import App
     from jarvis.store.database import Connection
-
-REDACTION = "[forgotten]"
-"""What stands in a message whose words were redacted with ``--with-source``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +154,7 @@ def forget(app: App, rows: Sequence[Memory], *, with_source: bool = False) -> Fo
         counted["tombstones"] = tombstones.bury(tx, user_id, digests)
         deleted = memories.delete(tx, user_id, ids)
         counted["memories"] = counted.get("memories", 0) + len(deleted)
-        redacted = forgetting.redact(tx, user_id, saying, REDACTION) if with_source else []
+        redacted = forgetting.redact(tx, user_id, saying, FORGOTTEN) if with_source else []
     completions.purge(app.paths)
     _recount(app)
     return Forgotten(

@@ -18,7 +18,16 @@ from jarvis.security.text import clean_line
 from jarvis.services import citations
 from jarvis.services.budget import Budget, Fit, fit
 from jarvis.services.tokens import TokenEstimator
-from jarvis.types import ChunkHit, Memory, MemoryType, Message, MessageStatus, Role, TurnHit
+from jarvis.types import (
+    FORGOTTEN,
+    ChunkHit,
+    Memory,
+    MemoryType,
+    Message,
+    MessageStatus,
+    Role,
+    TurnHit,
+)
 
 PERSONA = (
     "You are Jarvis, the user's personal assistant. Answer briefly and correctly, in the user's "
@@ -44,6 +53,9 @@ RULES = (
 
 INTERRUPTED = "(interrupted)"
 """Stands for an answer that was never given, so that roles alternate."""
+
+NOTED = "Noted."
+"""Stands for an answer that was forgotten while the user's words before it were not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +114,26 @@ def past_turns(messages: Sequence[Message]) -> list[PastTurn]:
     """Pairs questions with answers; what was never answered gets a placeholder.
 
     Two chats in one session may interleave, so an answer goes to the question before it that
-    still has none. Results of tools stay out: the answer holds what came of them.
+    still has none. Results of tools stay out: the answer holds what came of them. What was
+    forgotten leaves no mark: a small model answers in brackets once it has seen them (measured).
     """
     turns: list[PastTurn] = []
     for message in messages:
         if message.role == Role.USER:
             turns.append(PastTurn(message.content, "", message.id))
         elif message.role == Role.ASSISTANT:
-            text = message.content
+            text = NOTED if message.content == FORGOTTEN else message.content
             if message.status != MessageStatus.COMPLETE:
                 text = f"{text} {INTERRUPTED}".strip()
             for index in range(len(turns) - 1, -1, -1):
                 if not turns[index].answer:
                     turns[index] = PastTurn(turns[index].question, text, turns[index].message_id)
                     break
-    return [PastTurn(t.question, t.answer or INTERRUPTED, t.message_id) for t in turns]
+    return [
+        PastTurn(turn.question, turn.answer or INTERRUPTED, turn.message_id)
+        for turn in turns
+        if turn.question != FORGOTTEN
+    ]
 
 
 def date_line(now: datetime, user: str, model: str) -> str:

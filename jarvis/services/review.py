@@ -50,6 +50,10 @@ def decide(
         UsageError: a word is no id, one is named twice, or the words are missing.
     """
     if edited is None and words:
+        first, _, rest = words.partition(" ")
+        if first in ("accept", "drop", "edit"):
+            way = f"jarvis memory review --{first} {rest or 'ID'}"
+            raise UsageError(f"{first} is an option", way)
         raise UsageError("words are for --edit ID", "jarvis memory review --edit 3 “…”")
     if edited is not None and not clean_line(words):
         raise UsageError("there are no words", f"jarvis memory review --edit {edited} “…”")

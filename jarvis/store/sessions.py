@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from jarvis.errors import NotFound
 from jarvis.store.database import Connection
 from jarvis.store.message_keys import MessageTerms
-from jarvis.types import Message, MessageStatus, Role, Session, WorkState
+from jarvis.types import FORGOTTEN, Message, MessageStatus, Role, Session, WorkState
 
 
 def _message_row(cursor: Cursor[Any]) -> Callable[[Sequence[Any]], Message]:
@@ -160,7 +160,7 @@ class Talk:
     """What a turn needs of its conversation.
 
     ``messages`` are those after the ones that ``summary`` covers, oldest first; of what was
-    forgotten only ``[forgotten]`` stands in them. ``system`` is the conversation's own system
+    forgotten only ``FORGOTTEN`` stands in them. ``system`` is the conversation's own system
     prompt, empty where it has none.
     """
 
@@ -181,9 +181,9 @@ def talk(connection: Connection, user_id: int, session_id: int) -> Talk:
     with connection.cursor(row_factory=_message_row) as cursor:
         rows = cursor.execute(
             "SELECT id, session_id, role, CASE WHEN barred AND details ? 'forgotten'"
-            " THEN '[forgotten]' ELSE content END AS content, status, created_at, barred"
+            " THEN %s ELSE content END AS content, status, created_at, barred"
             " FROM messages WHERE user_id = %s AND session_id = %s AND id > %s ORDER BY id",
-            (user_id, session_id, covered or 0),
+            (FORGOTTEN, user_id, session_id, covered or 0),
         ).fetchall()
     return Talk(system, summary, tuple(rows))
 

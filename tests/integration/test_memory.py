@@ -20,7 +20,7 @@ from jarvis.services.compare import Relation
 from jarvis.services.extraction.job import MAX_ATTEMPTS, ExtractionJob
 from jarvis.store import extraction as unread
 from jarvis.store import memories, sessions
-from jarvis.types import Filters, Memory, MemoryState, Role, WorkState
+from jarvis.types import FORGOTTEN, Filters, Memory, MemoryState, Role, WorkState
 from tests.conftest import Cli
 
 
@@ -534,7 +534,7 @@ def test_with_source_the_words_go_too(rules: App) -> None:
     with rules.database.connection() as connection:
         stored = sessions.message(connection, rules.user.id, message_id)
     assert stored is not None
-    assert stored.content == forget.REDACTION
+    assert stored.content == FORGOTTEN
 
 
 def test_an_unknown_id_forgets_nothing(rules: App) -> None:

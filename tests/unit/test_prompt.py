@@ -17,6 +17,7 @@ from jarvis.services.context import asks_about_user, search_text
 from jarvis.services.prompt import INTERRUPTED, Material, PastTurn, Prompt
 from jarvis.services.tokens import TokenEstimator
 from jarvis.types import (
+    FORGOTTEN,
     ChunkHit,
     Memory,
     MemorySource,
@@ -113,6 +114,20 @@ def test_an_unanswered_question_gets_an_answer() -> None:
         PastTurn("a", INTERRUPTED, 1),
         PastTurn("b", f"half {INTERRUPTED}", 2),
     ]
+
+
+def test_what_was_forgotten_leaves_no_mark_in_the_history() -> None:
+    turns = prompt.past_turns(
+        [
+            message(1, Role.USER, FORGOTTEN),
+            message(2, Role.ASSISTANT, FORGOTTEN),
+            message(3, Role.USER, "I have two cats."),
+            message(4, Role.ASSISTANT, FORGOTTEN),
+            message(5, Role.USER, FORGOTTEN),
+            message(6, Role.ASSISTANT, "an answer that tells nothing"),
+        ]
+    )
+    assert turns == [PastTurn("I have two cats.", prompt.NOTED, 3)]
 
 
 ROLES = st.lists(st.sampled_from([Role.USER, Role.ASSISTANT, Role.TOOL]), max_size=30)
