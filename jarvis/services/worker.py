@@ -185,7 +185,7 @@ def drain(
         if left != last:
             last, since = left, time.monotonic()
             on_progress(left)
-        if not _is_running(app):
+        if not _is_running(app) and not _starting():
             if starts >= GIVE_UP:
                 return left
             starts += 1
@@ -213,6 +213,12 @@ def _is_running(app: App) -> bool:
     with contextlib.suppress(JarvisError), _lock(app) as mine:
         return not mine
     return False
+
+
+def _starting() -> bool:
+    """Whether a worker that this process started still lives: on a busy machine it takes long to
+    get to its lock."""
+    return any(process.poll() is None for process in _spawned)
 
 
 def hold_back(paths: Paths, stop: Callable[[], bool]) -> Callable[[], bool]:
