@@ -110,4 +110,6 @@ def hint(error: BaseException) -> str:
             "check database.sslmode and database.sslrootcert; the host in the address must be"
             " a name that the server's certificate holds"
         )
+    if "startup parameter" in reason(error):
+        return "a pooler answers there: set database.prepared_statements to false"
     return "check database.url, or leave it out to use the embedded server"
