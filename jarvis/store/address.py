@@ -72,7 +72,10 @@ def _parse_url(url: str) -> dict[str, Any]:
         info["host"] = urllib.parse.unquote(host.strip("[]"))
     if port:
         if not port.isdigit():
-            raise ConfigError("database.url has a port that is no number")
+            raise ConfigError(
+                "database.url has a port that is no number",
+                "write postgresql://user@host:5432/dbname",
+            )
         info["port"] = int(port)
     if dbname:
         info["dbname"] = urllib.parse.unquote(dbname)
