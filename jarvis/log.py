@@ -30,7 +30,7 @@ KEPT = 3
 
 _CREDENTIALS = re.compile(
     r"(?i)(\w+://[^\s:/@]*:)[^\s]+(?=@)"  # scheme://user:password@ (the last @ ends it)
-    r"|(\b(?:password|passwd|pwd|token|secret|api[_-]?key|authorization)\b[\"']?\s*[=:]\s*)"
+    r"|(\b[\w-]*(?:password|passwd|pwd|token|secret|api[_-]?key|authorization)\b[\"']?\s*[=:]\s*)"
     r"(?:(?:basic|bearer)\s+)?(?:\"[^\"]*\"|'[^']*'|[^\s,;]+)"
 )
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")

@@ -81,6 +81,8 @@ def run(
             + (f", the report {kept}" if kept else ""),
         ) from error
     final = place.cluster(newest.major)
+    # It names the old folder, which goes by itself, and another that this one is about to have.
+    (new.data / "delete_old_cluster.sh").unlink(missing_ok=True)
     new.data.rename(final)
     _sync(place.home)
     progress(f"the database is of Postgres {newest.major} now")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -89,12 +90,19 @@ def without_password(key: str, value: Any) -> Any:
     """The value as it may be shown."""
     if key in _SECRET and value:
         return HIDDEN
-    if key == "database.url" and "@" in str(value):
-        scheme, _, rest = str(value).partition("://")
-        login, _, place = rest.rpartition("@")
-        user, colon, _ = login.partition(":")
-        return f"{scheme}://{user}{':' + HIDDEN if colon else ''}@{place}"
+    if isinstance(value, str) and "://" in value:
+        return _without_login(_IN_QUERY.sub(rf"\1{HIDDEN}", value))
     return value
+
+
+_IN_QUERY = re.compile(r"([?&][^=&]*(?:password|key|token|secret)=)[^&@]*", re.IGNORECASE)
+
+
+def _without_login(address: str) -> str:
+    scheme, _, rest = address.partition("://")
+    login, at, place = rest.rpartition("@")
+    user, colon, _ = login.partition(":")
+    return f"{scheme}://{user}{':' + HIDDEN if colon else ''}{at}{place}"
 
 
 def _keys_in(path: Path) -> set[str]:

@@ -136,9 +136,13 @@ def psql(
         if name is None:
             raise UsageError(f"database.url has {key}, which psql takes in no variable")
         environment[name] = str(value)
-    if database.settings.schema and not database.embedded:
-        environment["PGOPTIONS"] = f"-c search_path={database.settings.schema},public"
-    program = _psql_program(embedded=database.embedded)
+    settings = database.settings
+    if settings.schema and settings.prepared_statements and not database.embedded:
+        # A pooler refuses options, and one in the address comes last: it wins.
+        path = f"-c search_path={settings.schema},public,extensions"
+        environment["PGOPTIONS"] = f"{path} {environment.get('PGOPTIONS', '')}".strip()
+    tls = str(info.get("sslmode", "")) in _ENCRYPTED
+    program = _psql_program(embedded=database.embedded, tls=tls)
     execute(program, [program, *arguments], environment)
 
 
@@ -162,10 +166,18 @@ _VARIABLES = {
 }
 
 
-def _psql_program(*, embedded: bool) -> str:
+_ENCRYPTED = {"require", "verify-ca", "verify-full"}
+
+
+def _psql_program(*, embedded: bool, tls: bool) -> str:
     # The wheel's psql cannot speak TLS: for another server the machine's own is better.
     if not embedded and (found := shutil.which("psql")):
         return found
+    if tls:
+        raise NotFound(
+            "psql is not installed, and the one that comes with Jarvis cannot encrypt",
+            "install postgresql-client",
+        )
     with contextlib.suppress(DatabaseUnavailable):
         return str(postgres.binaries() / "psql")
     raise NotFound("psql is not installed", "install postgresql-client")

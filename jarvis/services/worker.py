@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from jarvis.errors import JarvisError, ModelUnavailable
+from jarvis.log import MAX_BYTES
 from jarvis.paths import Paths, private_file, private_folder
 from jarvis.services import turn_lock
 from jarvis.store import users, work
@@ -102,9 +103,18 @@ def wake(app: App) -> None:
     spawn(app)
 
 
+def _errors(folder: Path) -> int:
+    """What a worker says goes here. Each adds its lines: bounded, with one older file."""
+    path = folder / "worker.err"
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_size > MAX_BYTES:
+            path.replace(path.with_name(path.name + ".1"))
+    return private_file(path)
+
+
 def spawn(app: App) -> None:
     """Starts the detached process: its own session, no terminal, no pipe of the caller's."""
-    log = private_file(private_folder(app.paths.logs) / "worker.err")
+    log = _errors(private_folder(app.paths.logs))
     command = [sys.executable, "-m", "jarvis", "worker", "run"]
     if app.config_path != app.paths.config_file:
         command += ["--config", str(app.config_path)]

@@ -72,7 +72,10 @@ def _parse_url(url: str) -> dict[str, Any]:
         info["host"] = urllib.parse.unquote(host.strip("[]"))
     if port:
         if not port.isdigit():
-            raise ConfigError("database.url has a port that is no number")
+            raise ConfigError(
+                "database.url has a port that is no number",
+                "write postgresql://user@host:5432/dbname",
+            )
         info["port"] = int(port)
     if dbname:
         info["dbname"] = urllib.parse.unquote(dbname)
@@ -110,4 +113,6 @@ def hint(error: BaseException) -> str:
             "check database.sslmode and database.sslrootcert; the host in the address must be"
             " a name that the server's certificate holds"
         )
+    if "startup parameter" in reason(error):
+        return "a pooler answers there: set database.prepared_statements to false"
     return "check database.url, or leave it out to use the embedded server"

@@ -20,6 +20,7 @@ from psycopg import sql
 from jarvis.errors import DatabaseUnavailable, JarvisError
 from jarvis.store import migrations, roles
 from jarvis.store.database import Connection
+from jarvis.store.transfer import one_moment
 
 HISTORY = "schema_migrations"
 """The migrator's own table; it is not made by a file."""
@@ -99,7 +100,7 @@ def export(connection: Connection, write: Write) -> list[Table]:
     """
     tables = []
     with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        one_moment(connection)
         present = _present(connection)
         for name in _in_order(connection, list(present)):
             take = write(name)

@@ -27,6 +27,23 @@ IDLE_CONNECTIONS = 4
 """Connections kept for the next use: history and the three arms of a search run side by side."""
 
 
+SESSION = {
+    "timezone": "UTC",
+    "datestyle": "ISO",
+    "extra_float_digits": "1",
+    "standard_conforming_strings": "on",
+    "default_transaction_isolation": r"read\ committed",
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
+"""What a session goes by, whatever an administrator set for the role, the database or the server:
+dates in another style cannot be read, rounded numbers make another export."""
+
+REPORTED = {"TimeZone": "UTC", "DateStyle": "ISO", "standard_conforming_strings": "on"}
+"""Those of :data:`SESSION` that the server reports. A pooler refuses or forgets the others, but
+carries these from one of its connections to the next."""
+
+
 def silent(_: str) -> None:
     """Progress that nobody wants to see."""
 
@@ -277,7 +294,7 @@ class Database:
         info = self.conninfo()
         if owner and self.embedded:
             info["user"] = postgres.OWNER_ROLE
-        options = ["-c timezone=UTC -c statement_timeout=0"]
+        options = [f"-c {name}={value}" for name, value in SESSION.items()]
         if self.settings.schema and not self.embedded:
             options += [f"-c search_path={schema_name(self.settings.schema)},public,extensions"]
         if not self.settings.prepared_statements:
@@ -289,11 +306,12 @@ class Database:
         }
         always = {"options": " ".join(options) or None, "client_encoding": "UTF8"}
         try:
-            return psycopg.connect(
+            connection = psycopg.connect(
                 **{**ours, **info, **always},
                 autocommit=True,
                 prepare_threshold=5 if self.settings.prepared_statements else None,
             )
+            _settle(connection)
         except psycopg.OperationalError as error:
             raise DatabaseUnavailable(
                 f"cannot connect to the database {self.describe()}: {reason(error)}",
@@ -304,6 +322,15 @@ class Database:
                 f"the database's address cannot be used: {reason(error)}",
                 "what stands after its ? are libpq's parameters, such as ?sslmode=verify-full",
             ) from error
+        return connection
+
+
+def _settle(connection: Connection) -> None:
+    """Sets what its options could not, where that differs."""
+    for name, value in REPORTED.items():
+        # A style has an order of day and month besides, which does not matter to ISO.
+        if (connection.info.parameter_status(name) or "").split(",")[0] != value:
+            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
 
 
 def _alive(connection: Connection) -> bool:

@@ -122,7 +122,7 @@ def _prepare(connection: Connection, database: Database) -> None:
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
         _ensure_schema(connection, database)
-        _ensure_extension(connection)
+        _ensure_extension(connection, database)
         row = connection.execute("SELECT to_regclass('schema_migrations') IS NULL").fetchone()
         if row and row[0]:
             connection.execute(
@@ -195,7 +195,7 @@ def _check_server(connection: Connection) -> None:
         )
 
 
-def _ensure_extension(connection: Connection) -> None:
+def _ensure_extension(connection: Connection, database: Database) -> None:
     version = pgvector_version(connection)
     if not version:
         try:
@@ -225,6 +225,17 @@ def _ensure_extension(connection: Connection) -> None:
     if row is not None and not row[0]:
         raise DatabaseUnavailable(
             f"pgvector lies in the schema {row[1]}, where the role does not look",
-            f"an administrator must run: ALTER ROLE {connection.info.user}"
-            f" SET search_path = public, {row[1]}",
+            _where_to_look(connection, database, str(row[1])),
         )
+
+
+def _where_to_look(connection: Connection, database: Database, place: str) -> str:
+    schema = database.settings.schema
+    if schema and database.settings.prepared_statements:
+        # The connection sets its own path, which a role's does not change; one in the address does.
+        return (
+            "an administrator must run: ALTER EXTENSION vector SET SCHEMA public; or give"
+            f" database.url the parameter ?options=-csearch_path%3D{schema},{place}"
+        )
+    path = ", ".join([*([schema] if schema else []), "public", place])
+    return f"an administrator must run: ALTER ROLE {connection.info.user} SET search_path = {path}"

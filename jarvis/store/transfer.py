@@ -48,8 +48,15 @@ def rows(connection: Connection, user_id: int, table: Table) -> Iterator[dict[st
 
 
 def one_moment(tx: Connection) -> None:
-    """Has every statement of a new transaction see the same moment."""
+    """Has every statement of a new transaction see the same moment, and give every digit.
+
+    Behind a pooler the settings of the role would hold: a rounded number is another number, and
+    a date in another style is read by no other server.
+    """
     tx.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    tx.execute("SET LOCAL extra_float_digits = 1")
+    tx.execute("SET LOCAL datestyle = 'ISO'")
+    tx.execute("SET LOCAL bytea_output = 'hex'")
 
 
 def insert(tx: Connection, user_id: int, table: Table, row: Mapping[str, Any]) -> bool:

@@ -46,6 +46,13 @@ def _commands() -> list[list[str]]:
 
 COMMANDS = [*_commands(), ["erase", "--everything"], ["db", "restore", "--yes"]]
 
+MODELS = [
+    command
+    for command in COMMANDS
+    if command and command[0] in {"ask", "chat", "model", "engine", "reindex", "tool", "worker"}
+]
+"""Commands that mostly talk to a model server."""
+
 
 @pytest.fixture
 def program(
@@ -114,6 +121,17 @@ class TestFuzz:
         arguments = [*command, *rest]
         if command[:1] == ["erase"]:  # what it does when told so is tested elsewhere
             arguments = [word for word in arguments if word not in {"--yes", "-y"}]
+        well_behaved(run(arguments, stdin), arguments)
+
+    @fuzzed
+    @given(command=st.sampled_from(MODELS), rest=st.lists(words, max_size=4), stdin=st.binary())
+    @example(command=["model", "calibrate"], rest=[], stdin=b"")
+    @example(command=["model", "use"], rest=["scripted", "--user", "\x1b[2J"], stdin=b"")
+    def test_arguments_with_a_model(
+        self, talking: ScriptedOllama, command: list[str], rest: list[str], stdin: bytes
+    ) -> None:
+        """The commands that end at once where no model answers, and so are hardly tried above."""
+        arguments = [*command, *rest]
         well_behaved(run(arguments, stdin), arguments)
 
     @fuzzed

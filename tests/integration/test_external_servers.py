@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from jarvis.errors import DatabaseUnavailable, NotFound
 from jarvis.paths import Paths
 from jarvis.postgres import programs
 from jarvis.services import backup
-from jarvis.store import migrations, roles, sessions, users, vectors, work
+from jarvis.store import migrations, roles, sessions, transfer, users, vectors, work
 from jarvis.store.database import Database
 from tests.conftest import Cli
 from tests.integration import external_server
@@ -34,6 +35,7 @@ REFUSED = (
     psycopg.errors.NoDataFound,  # to ada, bob does not exist: that is said of him, too
     psycopg.errors.FeatureNotSupported,  # COPY into a table under row-level security
 )
+POOLER = pytest.mark.skipif(shutil.which("pgbouncer") is None, reason="PgBouncer is not installed")
 PASSWORD = "p@ss:w#rd%/?&=ß x"
 
 
@@ -125,6 +127,84 @@ def test_the_extension_in_a_schema_where_nobody_looks(
         assert "SET search_path" in caught.value.hint
         server.run(f"ALTER ROLE owner IN DATABASE {dbname} SET search_path = public, tools")
         database.open()
+
+
+def test_the_extension_elsewhere_beside_a_schema_of_ours(
+    server: ExternalServer, dbname: str, settings: DatabaseSettings, paths: Paths
+) -> None:
+    server.run(
+        "CREATE SCHEMA tools",
+        "GRANT USAGE ON SCHEMA tools TO owner",
+        "ALTER EXTENSION vector SET SCHEMA tools",
+        # What the role's own path says does not count here, so it is not what is advised.
+        f"ALTER ROLE owner IN DATABASE {dbname} SET search_path = public, tools",
+        dbname=dbname,
+    )
+    mine = replace(settings, schema="mine")
+    with opened(mine, paths) as database:
+        with pytest.raises(DatabaseUnavailable, match="schema tools") as caught:
+            database.open()
+        assert "ALTER ROLE" not in caught.value.hint
+        (parameter,) = re.findall(r"\?options=\S+", caught.value.hint)
+    with opened(replace(mine, url=mine.url + parameter), paths) as database:
+        database.open()
+    server.run("ALTER EXTENSION vector SET SCHEMA public", dbname=dbname)
+    with opened(mine, paths) as database, database.transaction() as tx:
+        assert tx.execute("SELECT 'mine.users'::regclass = 'users'::regclass").fetchone() == (True,)
+
+
+ODD_ROLE = {
+    "timezone": "'Asia/Tokyo'",
+    "datestyle": "German",
+    "extra_float_digits": "-3",
+    "standard_conforming_strings": "off",
+    "default_transaction_isolation": "'repeatable read'",
+    "statement_timeout": "'20ms'",
+    "bytea_output": "escape",
+}
+
+
+@pytest.mark.parametrize("pooled", [False, pytest.param(True, marks=POOLER)])
+def test_what_is_set_for_the_role_changes_nothing(
+    server: ExternalServer, dbname: str, settings: DatabaseSettings, paths: Paths, pooled: bool
+) -> None:
+    confidence = 0.123456789
+
+    def look(settings: DatabaseSettings, name: str) -> tuple[object, ...]:
+        with opened(settings, paths) as database:
+            with database.transaction() as tx:
+                ada = users.ensure(tx, "ada")
+                if not pooled:
+                    tx.execute("SELECT pg_sleep(0.05)")
+                    row = tx.execute("SHOW transaction_isolation").fetchone()
+                    assert row == ("read committed",)
+                (session,) = sessions.recent(tx, ada.id)
+            with database.transaction() as tx:
+                transfer.one_moment(tx)
+                lines = list(transfer.rows(tx, ada.id, "memories"))
+            made = backup.create(database, paths, paths.data / name)
+        with zipfile.ZipFile(made.path) as archive:
+            rows = [archive.read(entry) for entry in archive.namelist() if "memor" in entry]
+        return session.created_at.isoformat(), lines, rows
+
+    with opened(settings, paths) as database, database.transaction() as tx:
+        ada = users.ensure(tx, "ada")
+        sessions.create(tx, ada.id, title="a \\ b")
+        tx.execute(
+            "INSERT INTO memories"
+            " (user_id, id, type, content, content_hash, importance, confidence, source)"
+            " VALUES (%s, 1, 'FACT', 'x', sha256('x'), 0.5, %s, 'manual')",
+            (ada.id, confidence),
+        )
+    paths.data.mkdir(parents=True, exist_ok=True)
+    before = look(settings, "before.zip")
+    for name, value in ODD_ROLE.items():
+        if not (pooled and name == "statement_timeout"):
+            server.run(f"ALTER ROLE owner IN DATABASE {dbname} SET {name} = {value}")
+    with _pooler(server, dbname) if pooled else contextlib.nullcontext(0) as port:
+        url = server.url("owner", PASSWORD, dbname, port)
+        after = look(DatabaseSettings(url=url, prepared_statements=not pooled), "after.zip")
+    assert after == before
 
 
 def test_in_another_schema(settings: DatabaseSettings, paths: Paths) -> None:
@@ -476,9 +556,14 @@ class TestRowSecurity:
         assert ada.execute("SELECT title FROM sessions").fetchall() == [("of ada",)]
 
 
-@pytest.mark.skipif(shutil.which("pgbouncer") is None, reason="PgBouncer is not installed")
+@POOLER
 def test_through_a_transaction_pooler(server: ExternalServer, dbname: str, paths: Paths) -> None:
     with _pooler(server, dbname) as port:
+        prepared = DatabaseSettings(url=server.url("owner", PASSWORD, dbname, port))
+        with opened(prepared, paths) as database:
+            with pytest.raises(DatabaseUnavailable, match="options") as caught:
+                database.open()
+            assert "database.prepared_statements to false" in caught.value.hint
         settings = DatabaseSettings(
             url=server.url("owner", PASSWORD, dbname, port), prepared_statements=False
         )

@@ -378,6 +378,7 @@ def test_upgrade_from_16_to_18(home: Home, tmp_path: Path) -> None:
     )
     assert "TABLE DATA public kept" in listing.stdout
     assert not (status.data.parent / "data-16").exists()
+    assert list(status.data.glob("*.sh")) == []
     assert any("upgrading" in line for line in said)
 
 

@@ -9,11 +9,13 @@ import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jarvis import log, postgres
 from jarvis.config import ChatSettings, Config, DatabaseSettings, EngineSettings, ToolSettings
+from jarvis.errors import NotFound
 from jarvis.paths import Paths
 from jarvis.postgres import layout
 from jarvis.services import doctor, privacy, report
@@ -178,3 +180,29 @@ def test_no_secret_in_the_list_of_processes(cli: Cli, settings: DatabaseSettings
     ((argv, environment),) = seen
     assert "geheim" not in " ".join(argv)
     assert environment["PGPASSWORD"] == "geheim"
+
+
+def test_psql_through_a_pooler_or_encrypted(
+    settings: DatabaseSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jarvis.services import server
+    from jarvis.store.database import Database
+
+    def environment(**changes: Any) -> dict[str, str]:
+        seen: list[dict[str, str]] = []
+        changed = replace(settings, **changes)
+        database = Database(changed, Paths.from_environment(os.environ))
+        monkeypatch.setattr(database, "open", lambda: None)
+        server.psql(database, execute=lambda _p, _argv, env: seen.append(env))
+        return seen[0]
+
+    options = "?options=-csearch_path%3Dmine,tools"
+    assert environment(schema="mine")["PGOPTIONS"] == "-c search_path=mine,public,extensions"
+    assert environment(schema="mine", url="postgresql://x@h/d" + options)["PGOPTIONS"].endswith(
+        "extensions -csearch_path=mine,tools"
+    )
+    assert "PGOPTIONS" not in environment(schema="mine", prepared_statements=False)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert environment(sslmode="prefer")
+    with pytest.raises(NotFound, match="cannot encrypt"):
+        environment(sslmode="verify-full")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jarvis import config
 from jarvis.config import Config
 from jarvis.errors import ConfigError, ExitCode
+from jarvis.services import configuration
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -108,3 +110,33 @@ def test_the_example_is_made_from_the_code_and_loads(tmp_path: Path) -> None:
         is_setting = line.startswith("# ") and " = " in bare and bare.split(" ")[0].isidentifier()
         lines.append(bare if is_setting and "min_similarity" not in line else line)
     config.load(write(tmp_path, "\n".join(lines)), {})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("database.password", "geheim", "(hidden)"),
+        ("database.password", "", ""),
+        ("database.url", "postgresql://me:ge@h/e:im@db/x", "postgresql://me:(hidden)@db/x"),
+        ("database.url", "postgresql://me@db/x?sslmode=require", None),
+        (
+            "database.url",
+            "postgresql://db/x?password=geheim",
+            "postgresql://db/x?password=(hidden)",
+        ),
+        (
+            "database.url",
+            "postgresql://me:geheim@db/x?sslmode=require&sslpassword=geheim&user=a",
+            "postgresql://me:(hidden)@db/x?sslmode=require&sslpassword=(hidden)&user=a",
+        ),
+        (
+            "chat.host",
+            "https://me:geheim@gpu.example:11434",
+            "https://me:(hidden)@gpu.example:11434",
+        ),
+        ("chat.host", "127.0.0.1:11434", None),
+        ("context.answer_tokens", 64, None),
+    ],
+)
+def test_a_password_is_not_shown_wherever_it_stands(key: str, value: Any, shown: Any) -> None:
+    assert configuration.without_password(key, value) == (value if shown is None else shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from jarvis import log
 from jarvis.errors import JarvisError
+from jarvis.services import worker
 
 
 @pytest.fixture
@@ -77,6 +79,9 @@ def test_an_exception_does_not_quote_what_it_failed_on(folder: Path) -> None:
         "password=hunt#er2 host=x",
         'headers {"Authorization": "Bearer hunt#er2"}',
         "api_key: hunt#er2",
+        "db.example/x?sslmode=require&sslpassword=hunt#er2&port=1",
+        "OPENAI_API_KEY=hunt#er2",
+        "X-Api-Key: hunt#er2",
     ],
 )
 def test_secrets_never(folder: Path, line: str, debug: bool) -> None:
@@ -124,3 +129,15 @@ def test_rotation_keeps_every_line_of_many_writers(
     said = {" ".join(line.split()[-3:]) for line in lines}
     assert said == {f"{w} line {n}" for w in range(4) for n in range(600)}
     assert len(lines) == 2400
+
+
+def test_what_workers_say_is_bounded_too(folder: Path) -> None:
+    folder.mkdir()
+    path = folder / "worker.err"
+    for size in (5, log.MAX_BYTES + 1, 7):
+        with os.fdopen(worker._errors(folder), "wb") as file:
+            file.write(b"x" * size)
+    assert path.stat().st_size == 7
+    older = folder / "worker.err.1"
+    assert older.stat().st_size == 5 + log.MAX_BYTES + 1
+    assert {stat.S_IMODE(one.stat().st_mode) for one in (path, older)} == {0o600}
