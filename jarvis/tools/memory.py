@@ -54,7 +54,7 @@ def remember(context: ToolContext, content: str) -> str:
     return f"remembered as {memory.id}: {memory.content}"
 
 
-@tool(Effect.WRITES, when=r"(?<!don't )(?<!not )\bforget\b")
+@tool(Effect.WRITES, when=r"(?<!don't )(?<!not )(?<!\bi )(?<!\bto )(?<!always )\bforget\b")
 def forget(context: ToolContext, memory_id: int) -> str:
     """Forgets a fact when the user asks for it.
 

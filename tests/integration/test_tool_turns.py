@@ -159,6 +159,58 @@ def test_what_can_never_run_here_is_not_offered(app: App, server: ScriptedOllama
     assert not {"weather", "web_search", "fetch_page", "remember", "read_file"} & offered
 
 
+@pytest.mark.parametrize(
+    ("question", "warned"),
+    [
+        ("What is the weather in Oslo?", "weather cannot run: nobody can be asked here; `jarvis"),
+        ("Forget memory 3.", "forget cannot run"),
+        ("Remember that my bicycle is green", ""),
+        ("hello there", ""),
+        ("I always forget my keys", ""),
+    ],
+)
+def test_a_tool_that_is_called_for_and_cannot_run_is_named_with_the_way_out(
+    app: App, server: ScriptedOllama, question: str, warned: str
+) -> None:
+    result, _ = run(app, question)
+    told = [warning for warning in result.warnings if "cannot run" in warning]
+    assert len(told) == bool(warned)
+    assert all(warning.startswith(warned) for warning in told)
+    asked, _ = run(app, question, confirm=lambda _: Reply.NO)
+    assert not any("cannot run" in warning for warning in asked.warnings)
+
+
+def test_a_call_of_a_tool_that_may_not_run_here_is_told_why(
+    app: App, server: ScriptedOllama
+) -> None:
+    server.chats = [[call("remember", content="I keep bees"), last()], [piece("Well."), last()]]
+    result, _ = run(app, "Please remember: I keep bees")
+    assert "`jarvis tool allow writes` allows it" in result.tools[0]["error"]
+    assert "no tool" not in result.tools[0]["error"]
+
+
+def test_what_a_users_tool_prints_is_no_output_and_a_broken_file_costs_one_warning(
+    app: App, server: ScriptedOllama, paths: Paths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths.user_tools.mkdir(parents=True, mode=0o700)
+    (paths.user_tools / "loud.py").write_text(
+        "print('LOUD IMPORT')\nimport sys\nfrom jarvis.tools import Effect, tool\n"
+        '@tool(Effect.PURE)\ndef loud(x: int = 1) -> str:\n    """Shouts."""\n'
+        "    print('LOUD CALL')\n    sys.stderr.write('LOUD ERROR')\n    return 'ok'\n"
+    )
+    (paths.user_tools / "bad.py").write_text("def bad(:\n")
+    server.chats = [[call("loud", x=2), last()], [piece("fine"), last()]]
+    result, _ = run(app, "be loud")
+    print("as before")
+    assert result.tools[0]["result"] == "ok"
+    printed = capsys.readouterr()
+    assert printed.out == "as before\n"
+    assert "LOUD" not in printed.err
+    assert [w for w in result.warnings if "SyntaxError" in w]
+    again, _ = run(app, "be loud again")
+    assert not [w for w in again.warnings if "SyntaxError" in w]
+
+
 def test_where_all_would_cost_too_much_the_message_decides(
     app: App, server: ScriptedOllama
 ) -> None:
