@@ -211,6 +211,95 @@ def test_what_a_users_tool_prints_is_no_output_and_a_broken_file_costs_one_warni
     assert not [w for w in again.warnings if "SyntaxError" in w]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "calculator", "arguments": {"expression": "2847*391"}',
+        "```json\n{'name': 'calculator', 'arguments': {'expression': '2847*391'}}\n```",
+        'I will compute it.\n{{"name": "calculator", "arguments": {{"expression": "2847*391"}}}}',
+    ],
+)
+def test_a_damaged_call_in_the_text_is_mended_and_never_shown(
+    app: App, server: ScriptedOllama, text: str
+) -> None:
+    pieces = [piece(text[at : at + 5]) for at in range(0, len(text), 5)]
+    server.chats = [[*pieces, last()], [piece("It is 1113177."), last()]]
+    result, events = run(app, "what is 2847*391?")
+    assert result.tools[0]["result"] == "2847*391 = 1113177"
+    shown = "".join(event.text for event in events if isinstance(event, Delta))
+    assert shown.endswith("It is 1113177.")
+    assert "name" not in shown
+    assert "name" not in result.answer
+    sent = server.requests[1]["messages"]
+    assert sent[-2]["tool_calls"][0]["function"]["name"] == "calculator"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"name": "calculator", "arguments": {"expression": "2847*3', "could not be read"),
+        ('{"name": "multiply", "arguments": {"a": 2847, "b": 391}}', "there is no tool"),
+    ],
+)
+def test_a_call_that_cannot_be_made_out_goes_back_to_the_model_as_an_error(
+    app: App, server: ScriptedOllama, text: str, told: str
+) -> None:
+    server.chats = [
+        [piece(text), last()],
+        [call("calculator", expression="2847*391"), last()],
+        [piece("It is 1113177."), last()],
+    ]
+    result, _ = run(app, "what is 2847*391?")
+    assert result.answer == "It is 1113177."
+    assert [bool(made["error"]) for made in result.tools] == [True, False]
+    assert told in server.requests[1]["messages"][-1]["content"]
+
+
+def test_a_model_that_writes_nothing_but_such_calls_ends_without_showing_one(
+    app: App, server: ScriptedOllama
+) -> None:
+    server.chats = [[piece('{"name": "multiply", "arguments": {"a": 2}}'), last()]]
+    result, _ = run(app, "what is 2847*391?")
+    assert "multiply" not in result.answer
+    assert len(server.requests) <= 4
+    assert any("in place of an answer" in warning for warning in result.warnings)
+    assert not server.requests[-1].get("tools")
+
+
+def test_a_tools_result_stands_where_the_model_only_writes_calls(
+    app: App, server: ScriptedOllama
+) -> None:
+    server.chats = [
+        [call("calculator", expression="2847*391"), last()],
+        [piece('{"name": "error", "arguments": {"message": "made before"}}'), last()],
+    ]
+    result, _ = run(app, "what is 2847*391?")
+    assert result.answer == "2847*391 = 1113177"
+
+
+def test_a_made_up_name_with_one_tools_arguments_is_that_tool(
+    app: App, server: ScriptedOllama
+) -> None:
+    dates = '"when": "2024-02-01", "to": "2024-03-01"'
+    server.chats = [
+        [piece('{"name": "daysBetween", "arguments": {' + dates + "}}"), last()],
+        [piece("29 days."), last()],
+    ]
+    result, _ = run(app, "How many days are there between 2024-02-01 and 2024-03-01?")
+    assert [made["name"] for made in result.tools] == ["datetime"]
+    assert "29 days" in result.tools[0]["result"]
+
+
+def test_json_that_is_no_call_is_an_answer(app: App, server: ScriptedOllama) -> None:
+    text = '```json\n{"name": "Dana", "age": 3}\n```'
+    server.chats = [[piece(text), last()]]
+    result, _ = run(app, "write a person as JSON, please")
+    assert result.answer == text
+    server.chats = [[piece('{"name": "calculator", "arguments": {}}'), last()]]
+    result, _ = run(app, "how does a call look?", tools=False)
+    assert "calculator" in result.answer
+
+
 def test_where_all_would_cost_too_much_the_message_decides(
     app: App, server: ScriptedOllama
 ) -> None:
