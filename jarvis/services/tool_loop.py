@@ -150,6 +150,9 @@ class ToolLoop:
                 asked = [self._meant(name, each) for name, each in written.read(sieve.text)]
                 unreadable = not asked
                 asked = asked or [ToolCall(sieve.name, {})]
+            if not asked and offered and not self.calls:
+                said = written.announced("".join(text), self._names)
+                asked = [ToolCall(*each) for each in said if self._fits(*each)]
             if not asked:
                 return
             if self._box is None or not offered:
@@ -184,6 +187,17 @@ class ToolLoop:
         yield Warning_("the model gave no answer of its own: this is what the tool returned")
         self.told.append(result)
         yield ChatChunk(text=result)
+
+    def _fits(self, name: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether an offered tool takes these arguments."""
+        tools = self._box.tools if self._box else ()
+        for tool in tools:
+            if tool.name == name:
+                try:
+                    return bool(tool.check(arguments)) or not arguments
+                except ToolError:
+                    return False
+        return False
 
     def _meant(self, name: str, arguments: Mapping[str, Any]) -> ToolCall:
         """A written call; one of a tool that there is not is a call of the only tool that takes

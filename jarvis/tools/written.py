@@ -131,6 +131,26 @@ def _may_become(rest: str) -> bool:
     return bool(key[2]) and key[1] in {*_NAMES, *_AROUND}
 
 
+def announced(text: str, names: Collection[str]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The call that an answer ends with in words: ``I will call "add" with {"a": 1, "b": 2}``.
+
+    Returns:
+        At most one: the last name of a tool in the text, and the arguments in braces behind it.
+        None where something else follows, or the name stands far from them.
+    """
+    known = "|".join(map(re.escape, names))
+    match = re.search(
+        rf".*(?<!\w)({known})(?!\w)[^{{}}\n]{{0,60}}(\{{.*\}})[\s.`\"']*\Z", text, re.S
+    )
+    if not known or match is None:
+        return []
+    try:
+        given = json.loads(_mended(match[2]) or "", strict=False)
+    except (ValueError, RecursionError):
+        return []
+    return [(match[1], given)] if isinstance(given, Mapping) else []
+
+
 def read(text: str) -> list[tuple[str, Mapping[str, Any]]]:
     """The calls in ``WrittenCalls.text``; none where they cannot be read in one way only.
 

@@ -290,6 +290,16 @@ def test_a_made_up_name_with_one_tools_arguments_is_that_tool(
     assert "29 days" in result.tools[0]["result"]
 
 
+def test_a_call_that_is_only_announced_is_made(app: App, server: ScriptedOllama) -> None:
+    server.chats = [
+        [piece('I will call "calculator" with {"expression": "2847*391"}.'), last()],
+        [piece("It is 1113177."), last()],
+    ]
+    result, _ = run(app, "what is 2847*391?")
+    assert result.tools[0]["result"] == "2847*391 = 1113177"
+    assert result.answer.endswith("\n\nIt is 1113177.")
+
+
 def test_json_that_is_no_call_is_an_answer(app: App, server: ScriptedOllama) -> None:
     text = '```json\n{"name": "Dana", "age": 3}\n```'
     server.chats = [[piece(text), last()]]

@@ -129,5 +129,22 @@ def test_any_arguments_come_back(arguments: dict[str, object]) -> None:
     assert written.read(text[:-1]) == [("add", arguments)]
 
 
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ('I will call the "add" function with the arguments {"a": 1, "b": 2}.', ADD),
+        ("To add, I use time and then `add`: `{'a': 1, 'b': 2}`", ADD),
+        ('The add function takes {"a": 1, "b": 2} and returns 3.', []),
+        ("Let me add {a, b}.", []),
+        ("It is time to add the two.", []),
+        ('The address is {"a": 1, "b": 2}', []),
+        ("", []),
+    ],
+)
+def test_a_call_that_is_announced_in_words_at_the_end(text: str, calls: list[Any]) -> None:
+    assert written.announced(text, NAMES) == calls
+    assert written.announced(text, ()) == []
+
+
 def test_deep_nesting_ends() -> None:
     assert written.read('{"name": "add", "arguments": ' + "[" * 100_000) == []
