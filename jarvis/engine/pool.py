@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from jarvis.engine import child, gguf_header, machine, speeds
+from jarvis.engine import child, gguf_header, machine, speeds, templates
 from jarvis.engine.gguf_header import Header
 from jarvis.engine.llama import Check, RunnerFailed, RunnerGone
 from jarvis.engine.runner import RunnerSpec
@@ -287,6 +287,7 @@ class Pool:
             cache=cache,
             # Its weights (twice: llama.cpp repacks them), windows and cache never take more.
             memory=2 * model.size + header.cache_bytes(window * slots) + (cache << 20) + _SLACK,
+            template=templates.mended(header.chat_template),
         )
         started = time.monotonic()
         limit = _LOAD_SECONDS + model.size / _LOAD_RATE

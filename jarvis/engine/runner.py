@@ -29,7 +29,8 @@ class RunnerSpec:
     ``slots`` requests run side by side, each with a window of ``num_ctx`` tokens. ``batch`` is
     the number of prompt tokens read at a time; 0: measure the speed first and choose. ``cache``
     is the memory for prompts that are not in a slot now, in MiB. ``memory`` is the most that the
-    process may take, in bytes: a file's template may ask for any amount.
+    process may take, in bytes: a file's template may ask for any amount. ``template`` replaces
+    the file's own, "" for none.
     """
 
     path: str
@@ -41,6 +42,7 @@ class RunnerSpec:
     threads: int
     cache: int
     memory: int
+    template: str = ""
 
     def to_json(self) -> str:
         """One line."""
@@ -133,6 +135,8 @@ def _load(spec: RunnerSpec, batch: int) -> Any:
         params.n_batch = params.n_ubatch = batch
         params.ctx_shift = True
         params.cache_ram_mib = spec.cache
+        if spec.template:
+            params.chat_template = spec.template
     return xllamacpp.Server(params)
 
 

@@ -85,7 +85,9 @@ class ToolCallFilter:
         return piece
 
     def _skip_closer(self, *, final: bool) -> None:
-        """After a call: drops the fence and the tag that close it, once they are here."""
+        """After a call: drops the fence and the tag that close it, once they are here, and
+        brackets that close nothing."""
+        self._held = self._held.lstrip(" \t\r\n}]")
         self._held = self._held[self._closing(0) :].lstrip()
         beginning = any(each.startswith(self._held) for each in ("```", *_CLOSERS))
         self._closer = beginning and not final  # nothing more, or the beginning of a closer
@@ -238,14 +240,22 @@ def _decode(text: str, at: int) -> tuple[Any, int]:
     except RecursionError:
         return None, len(text)
     except json.JSONDecodeError:
-        return (None, -1) if _is_open(text, at) else (None, at + 1)
+        end = _end(text, at)
+        if end < 0:
+            return None, -1
+        # Some templates show a call in doubled braces, and their models write it so.
+        if text.startswith("{{", at) and text.endswith("}}", at, end):
+            value, _ = _decode(text[at + 1 : end - 1], 0)
+            if value is not None:
+                return value, end
+        return None, at + 1
     return value, end
 
 
-def _is_open(text: str, at: int) -> bool:
-    """Whether the brackets that begin at ``at`` are not closed yet."""
+def _end(text: str, at: int) -> int:
+    """The end of the brackets that begin at ``at``; -1 while they are open."""
     depth, quoted, escaped = 0, False, False
-    for char in text[at:]:
+    for index, char in enumerate(text[at:], at):
         if quoted:
             if escaped:
                 escaped = False
@@ -260,5 +270,5 @@ def _is_open(text: str, at: int) -> bool:
         elif char in "}]":
             depth -= 1
             if depth <= 0:
-                return False
-    return True
+                return index + 1
+    return -1

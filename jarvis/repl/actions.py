@@ -77,15 +77,15 @@ def system(chat: Chat, terminal: Surface, argument: str) -> None:
     """``/system``"""
     personas = chat.app.config.chat.personas
     if not argument:
-        current = chat.system or chat.app.config.chat.system
+        current = chat.persona() or chat.app.config.chat.system
         output.emit_text(personas.get(current, current) or "the built-in persona")
         if personas:
             output.note("names: " + ", ".join(sorted(personas)))
     elif argument == "-":
-        chat.system = ""
+        chat.set_persona("")
         output.note("the usual persona answers from here on")
     else:
-        chat.system = argument
+        chat.set_persona(argument)
         output.note(f"persona: {personas.get(argument, argument)}")
 
 

@@ -104,6 +104,22 @@ class Chat:
         self.last_message = new[-1].id if new else self.last_message
         self.own_turns = 0
 
+    def persona(self) -> str:
+        """Who answers: a configured name or a text, "" for the configured persona."""
+        if self.system or self.session_id is None:
+            return self.system
+        return self.app.sessions.persona(self.session_id)
+
+    def set_persona(self, system: str) -> None:
+        """Another persona from the next message on, and whenever this session is gone on with.
+
+        Args:
+            system: a configured name or a text; "" for the configured persona.
+        """
+        if self.session_id is not None:
+            self.app.sessions.set_persona(self.session_id, system)
+        self.system = system
+
     def mark(self) -> None:
         """What the session holds now is known here."""
         if self.session_id is not None:

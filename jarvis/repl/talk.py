@@ -83,6 +83,7 @@ def resume(chat: Chat, terminal: Surface, argument: str) -> None:
         if chosen is None:
             return
         session = known[chosen]
+    chat.system = ""  # a persona that was chosen elsewhere is not this session's
     go_on_with(chat, terminal, session)
 
 

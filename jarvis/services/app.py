@@ -10,7 +10,7 @@ import copy
 import getpass
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,6 +80,13 @@ class App:
         self._models = _Models()
         self._estimators: dict[str, tuple[int, TokenEstimator]] = {}
         self.notes: list[str] = []
+        self._told: set[str] = set()
+
+    def first_told(self, problems: Iterable[str]) -> list[str]:
+        """Those that this process has not named yet: a chat says what is broken once."""
+        new = [problem for problem in problems if problem not in self._told]
+        self._told.update(new)
+        return new
 
     @cached_property
     def database(self) -> Database:

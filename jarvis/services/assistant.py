@@ -236,6 +236,8 @@ class Assistant:
         try:
             for item in stream:
                 if not isinstance(item, ChatChunk):
+                    if isinstance(item, Warning_):
+                        warnings.append(item.text)
                     yield item
                     continue
                 if item.thinking:

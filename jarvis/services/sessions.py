@@ -131,6 +131,23 @@ class Sessions:
                 raise _no_session(session_id)
         return self.get(session_id)
 
+    def persona(self, session_id: int) -> str:
+        """Who answers in a conversation: a name or a text, "" for the configured one."""
+        user = self.app.existing_user()
+        with self.app.database.connection() as connection:
+            return store.persona(connection, user.id, session_id)
+
+    def set_persona(self, session_id: int, system: str) -> None:
+        """Changes who answers from the next turn on; "" brings the configured persona back.
+
+        Raises:
+            NotFound: there is no such conversation.
+        """
+        user = self.app.existing_user()
+        with self.app.database.transaction() as tx:
+            if not store.set_persona(tx, user.id, session_id, clean(system)):
+                raise _no_session(session_id)
+
     def delete(self, session_ids: Sequence[int]) -> list[int]:
         """Deletes conversations; facts learnt from them stay. All of them or none.
 

@@ -21,7 +21,7 @@ from jarvis.services.budget import Budget
 from jarvis.services.tokens import TokenEstimator
 from jarvis.services.toolbox import Running, Toolbox
 from jarvis.services.turns import Prepared, Stage, ToolFinished, ToolStarted, Warning_
-from jarvis.tools import Tool, ToolError
+from jarvis.tools import Effect, Tool, ToolError, written
 
 if TYPE_CHECKING:
     from jarvis.services.app import App
@@ -35,6 +35,8 @@ _MIN_RESULT = 48
 _OVER = "no more calls in this turn: answer with what is known"
 _AGAIN = "this call was made before; its result stands above"
 _FAILED_BEFORE = "this call failed before and is not made again: answer without it"
+_UNREADABLE = "this call could not be read: it is not valid JSON with name and arguments"
+_NO_TOOL = "there is no tool"
 _NUDGE = (
     "Now answer the user's question in words that state this result, without making the same call"
     " again."
@@ -133,7 +135,8 @@ class ToolLoop:
             offered = self.definitions() if rounds_over < 2 else []
             text: list[str] = []
             asked: list[ToolCall] = []
-            for item in self._round(talk, offered, options):
+            sieve = written.WrittenCalls(self._names)
+            for item in self._kept_apart(self._round(talk, offered, options), sieve):
                 if isinstance(item, ChatChunk):
                     if parted and item.text:
                         # What was said before a call is a paragraph of its own.
@@ -142,7 +145,19 @@ class ToolLoop:
                     text.append(item.text)
                     asked += item.tool_calls
                 yield item
-            if not asked or self._box is None or not offered:
+            unreadable = False
+            if sieve.text and not asked:
+                asked = [self._meant(name, each) for name, each in written.read(sieve.text)]
+                unreadable = not asked
+                asked = asked or [ToolCall(sieve.name, {})]
+            if not asked and offered and not self.calls:
+                said = written.announced("".join(text), self._names)
+                asked = [ToolCall(*each) for each in said if self._fits(*each)]
+            if not asked:
+                return
+            if self._box is None or not offered:
+                if sieve.text and not "".join(text).strip():
+                    yield from self._instead()
                 return
             talk.append(ChatMessage("assistant", "".join(text), tuple(asked)))
             parted = parted or bool("".join(text).strip())
@@ -150,20 +165,76 @@ class ToolLoop:
             rounds_over += over
             before = len(self.calls)
             for call in asked:
-                result = yield from self._call(self._box, call)
+                result = yield from self._call(self._box, call, unreadable=unreadable)
                 talk.append(ChatMessage("tool", self._fenced(result), tool_name=call.name))
-            repeated = {made.error for made in self.calls[before:]} <= {_AGAIN, _FAILED_BEFORE}
+            repeated = all(_leads_nowhere(made.error) for made in self.calls[before:])
             stuck += repeated and not over
             if stuck >= _STUCK and all(made.error for made in self.calls):
                 rounds_over = 2  # nothing ever came of a call: the model answers without tools
             elif stuck >= _STUCK:
-                yield Warning_(
-                    "the model gave no answer of its own: this is what the tool returned"
-                )
-                self.told.append(next(made.result for made in self.calls if not made.error))
-                yield ChatChunk(text=self.told[-1])
+                if parted:
+                    yield ChatChunk(text="\n\n")
+                yield from self._instead()
                 return
             yield Stage("prompt")
+
+    def _instead(self) -> Iterator[ChatChunk | Warning_]:
+        """What stands for the answer that the model does not give: a tool's own words."""
+        result = next((made.result for made in self.calls if not made.error), "")
+        if not result:
+            yield Warning_("the model wrote a call of a tool in place of an answer")
+            return
+        yield Warning_("the model gave no answer of its own: this is what the tool returned")
+        self.told.append(result)
+        yield ChatChunk(text=result)
+
+    def _fits(self, name: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether an offered tool takes these arguments."""
+        tools = self._box.tools if self._box else ()
+        for tool in tools:
+            if tool.name == name:
+                try:
+                    return bool(tool.check(arguments)) or not arguments
+                except ToolError:
+                    return False
+        return False
+
+    def _meant(self, name: str, arguments: Mapping[str, Any]) -> ToolCall:
+        """A written call; one of a tool that there is not is a call of the only tool that takes
+        such arguments and changes nothing, if there is one: ``difference(when=…, to=…)``."""
+        tools = self._box.tools if self._box else ()
+        if arguments and name not in {tool.name for tool in tools}:
+            takers = [
+                tool for tool in tools if set(arguments) <= set(tool.parameters["properties"])
+            ]
+            if len(takers) == 1 and takers[0].effect is not Effect.WRITES:
+                return ToolCall(takers[0].name, arguments)
+        return ToolCall(name, arguments)
+
+    @property
+    def _names(self) -> frozenset[str]:
+        """Tools whose calls are no answer: those offered, and those called in this turn."""
+        offered = self._box.tools if self._box else ()
+        return frozenset({tool.name for tool in offered} | {call.name for call in self.calls})
+
+    def _kept_apart(
+        self, stream: Iterator[ChatChunk | Warning_], sieve: written.WrittenCalls
+    ) -> Iterator[ChatChunk | Warning_]:
+        """The stream without calls that were written as text; where no tool is, all is text."""
+        if self._box is None and not self.calls:
+            yield from stream
+            return
+        try:
+            for item in stream:
+                if isinstance(item, ChatChunk) and item.text:
+                    item = replace(item, text=sieve.feed(item.text))
+                yield item
+            if rest := sieve.finish():
+                yield ChatChunk(text=rest)
+        finally:
+            close = getattr(stream, "close", None)
+            if close is not None:
+                close()
 
     def _round(
         self, talk: Sequence[ChatMessage], offered: list[dict[str, object]], options: Any
@@ -206,13 +277,15 @@ class ToolLoop:
         )
 
     def _call(
-        self, box: Toolbox, call: ToolCall
+        self, box: Toolbox, call: ToolCall, *, unreadable: bool = False
     ) -> Generator[Stage | ToolStarted | ToolFinished, None, str]:
         """Runs one call; returns what the model is told."""
         started = time.perf_counter()
         arguments: Mapping[str, Any] = dict(call.arguments)
         result, error = "", ""
         try:
+            if unreadable:
+                raise ToolError(_OVER if len(self.calls) >= self._max_calls else _UNREADABLE)
             tool, arguments = self._checked(box, call)
             refusal = box.policy.refusal(tool, arguments, self._words)
             if refusal:
@@ -284,6 +357,11 @@ def _in_thread(
     while not running.wait(_POLL_S):
         yield Stage("tool")
     return running.result()
+
+
+def _leads_nowhere(error: str) -> bool:
+    """Whether a call failed in a way that the same model repeats."""
+    return error in {_AGAIN, _FAILED_BEFORE, _UNREADABLE} or error.startswith(_NO_TOOL)
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

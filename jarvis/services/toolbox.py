@@ -9,7 +9,7 @@ import functools
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from jarvis.errors import JarvisError, UsageError
 from jarvis.llm.protocols import ChatModel
 from jarvis.security import held
 from jarvis.security.text import clean_line
-from jarvis.tools import Effect, Tool, ToolContext, ToolError
+from jarvis.tools import Effect, Tool, ToolContext, ToolError, printed
 from jarvis.tools.policy import Asker, Consents, Policy, Verdict
 from jarvis.types import ChunkHit, EmbeddingModel, Filters, Memory, MemoryHit
 
@@ -83,7 +83,8 @@ class Running:
 
     def _work(self, arguments: Mapping[str, Any], context: ToolContext) -> None:
         try:
-            self._outcome.append(self._tool.call(arguments, context))
+            with printed.logged(self._tool.name):
+                self._outcome.append(self._tool.call(arguments, context))
         except ToolError as error:
             self._outcome.append(error)
         except BaseException as error:  # noqa: BLE001 -- a tool that exits ends nothing but itself
@@ -104,12 +105,16 @@ class ToolRow:
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """The tools of one turn, in the order in which they are offered."""
+    """The tools of one turn, in the order in which they are offered.
+
+    ``withheld`` says why others that there are cannot run in this turn.
+    """
 
     tools: tuple[Tool, ...]
     policy: Policy
     context: ToolContext
     notes: tuple[str, ...] = field(default=())
+    withheld: Mapping[str, str] = field(default_factory=dict)
 
     def definitions(self) -> list[dict[str, object]]:
         """The tools as the chat API takes them."""
@@ -119,11 +124,14 @@ class Toolbox:
         """The offered tool of that name.
 
         Raises:
-            ToolError: there is none; the message names those that there are.
+            ToolError: it cannot run in this turn, with the reason, or there is none; then the
+                message names those that there are.
         """
         for tool in self.tools:
             if tool.name == name:
                 return tool
+        if name in self.withheld:
+            raise ToolError(self.withheld[name])
         names = ", ".join(tool.name for tool in self.tools)
         raise ToolError(f"there is no tool {name!r}; there are: {names}")
 
@@ -219,12 +227,14 @@ def open_box(
         small: offer only what the message calls for; also done where all would cost too much.
     """
     found, rules = registry(app), policy(app, asker)
-    useful = [
-        tool
-        for tool in rules.offered(found)
-        if not (tool.name == "read_file" and not app.config.tools.folders)
-        and not (tool.effect is Effect.WRITES and private)
-    ]
+    withheld: dict[str, str] = {}
+    useful: list[Tool] = []
+    for tool in found:
+        if reason := _withheld(app, rules, tool, private=private):
+            withheld[tool.name] = reason
+        else:
+            useful.append(tool)
+    notes = [*app.first_told(found.problems), *_missed(rules, found, withheld, words)]
     if small:
         useful = [tool for tool in useful if tool.called_for(words)]
     costs = {tool.name: estimator.count_messages((), [tool.definition()]) for tool in useful}
@@ -235,7 +245,44 @@ def open_box(
         used += costs[tool.name]
         if used <= limit:
             kept.append(tool)
-    return Toolbox(tuple(kept), rules, context(app, now, private=private), tuple(found.problems))
+    ports = context(app, now, private=private)
+    return Toolbox(tuple(kept), rules, ports, tuple(notes), withheld)
+
+
+def _withheld(app: App, rules: Policy, tool: Tool, *, private: bool) -> str:
+    """Why a tool is not offered in any turn like this one, in one line; empty when it may be."""
+    if tool.effect is Effect.WRITES and private:
+        return f"{tool.name} was not run: this conversation is private, nothing is changed"
+    if tool.name == "read_file" and not app.config.tools.folders:
+        return "read_file was not run: no folder is allowed (tools.folders)"
+    return rules.barred(tool)
+
+
+def _missed(
+    rules: Policy, tools: Iterable[Tool], withheld: Mapping[str, str], words: str
+) -> Iterator[str]:
+    """What the user should know of tools that a message calls for and that need their yes.
+
+    Without it, a model that cannot look at the weather only says so. What ``remember`` would
+    have stored is learnt from the message all the same.
+    """
+    for effect in (Effect.NETWORK, Effect.WRITES):
+        if rules.standing(effect) is not Verdict.ASK:
+            continue
+        names = [
+            tool.name
+            for tool in tools
+            if tool.effect is effect
+            and tool.name in withheld
+            and tool.name != "remember"
+            and tool.when is not None
+            and tool.when.search(words)
+        ]
+        if names and rules.asker is None:
+            yield (
+                f"{', '.join(names)} cannot run: nobody can be asked here;"
+                f" `jarvis tool allow {effect}` allows it"
+            )
 
 
 def context(app: App, now: datetime, *, private: bool = False) -> ToolContext:
@@ -271,10 +318,14 @@ def run(app: App, name: str, arguments: object) -> str:
     if isinstance(arguments, list):
         arguments = dict(zip(tool.parameters["properties"], arguments, strict=False))
     ports = context(app, datetime.now().astimezone())
-    running = Running(tool, tool.check(arguments), ports)
-    while not running.wait(MAX_SECONDS):
-        pass
-    return running.result()
+    try:
+        running = Running(tool, tool.check(arguments), ports)
+        while not running.wait(MAX_SECONDS):
+            pass
+        return running.result()
+    except ToolError as error:
+        takes = ", ".join(tool.parameters["properties"]) or "no arguments"
+        raise ToolError(error.message, error.hint or f"{name} takes: {takes}") from error
 
 
 def parse_arguments(words: Sequence[str]) -> object:

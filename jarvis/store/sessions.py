@@ -254,6 +254,23 @@ def rename(connection: Connection, user_id: int, session_id: int, title: str, by
     return cursor.rowcount == 1
 
 
+def persona(connection: Connection, user_id: int, session_id: int) -> str:
+    """The system prompt that a conversation has of its own, "" for none."""
+    row = connection.execute(
+        "SELECT system FROM sessions WHERE user_id = %s AND id = %s", (user_id, session_id)
+    ).fetchone()
+    return str(row[0]) if row else ""
+
+
+def set_persona(connection: Connection, user_id: int, session_id: int, system: str) -> bool:
+    """Gives a conversation a system prompt of its own; returns whether there was one to change."""
+    cursor = connection.execute(
+        "UPDATE sessions SET system = %s WHERE user_id = %s AND id = %s",
+        (system, user_id, session_id),
+    )
+    return cursor.rowcount == 1
+
+
 def delete(connection: Connection, user_id: int, session_ids: Sequence[int]) -> int:
     """Deletes conversations with their messages; returns how many there were."""
     return connection.execute(

@@ -68,6 +68,9 @@ def clock(
     here = find_zone(zone) if zone else context.now.tzinfo or dt.UTC
     now = context.now.astimezone(here)
     start = parse(when or "now", now)
+    if action == "now" and to and {to.casefold(), when.casefold()} != {"now"}:
+        # Small models leave the action out; it shows in what kind of thing ``to`` is.
+        action = _action(to)
     actions: Mapping[str, Callable[[], str]] = {
         "now": lambda: _say(now),
         "convert": lambda: _convert(start, to, context.now),
@@ -79,6 +82,17 @@ def clock(
         return actions[action]()
     except OverflowError:
         raise ToolError("that date is outside the years 1 to 9999") from None
+
+
+def _action(to: str) -> Literal["convert", "difference", "add"]:
+    """What is wanted with ``to``: a span is added, a zone converted to, a date counted to."""
+    if any(word.casefold().rstrip("s") in _UNITS for _, word in _AMOUNT.findall(to)):
+        return "add"
+    try:
+        find_zone(to)
+    except ToolError:
+        return "difference"
+    return "convert"
 
 
 def find_zone(name: str) -> dt.tzinfo:

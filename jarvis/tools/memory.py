@@ -14,7 +14,7 @@ PASSAGES = 4
 
 @tool(Effect.READS, when=r"\brecall|\bmemor|\bdo you (?:know|remember)\b")
 def recall(context: ToolContext, query: str) -> str:
-    """Searches what is remembered about the user."""
+    """Searches what is remembered about the user. Use it; never guess a fact about them."""
     hits = _memories(context).recall(query, FACTS)
     if not hits:
         return "nothing is remembered about that"
@@ -54,7 +54,7 @@ def remember(context: ToolContext, content: str) -> str:
     return f"remembered as {memory.id}: {memory.content}"
 
 
-@tool(Effect.WRITES, when=r"(?<!don't )(?<!not )\bforget\b")
+@tool(Effect.WRITES, when=r"(?<!don't )(?<!not )(?<!\bi )(?<!\bto )(?<!always )\bforget\b")
 def forget(context: ToolContext, memory_id: int) -> str:
     """Forgets a fact when the user asks for it.
 
@@ -65,7 +65,7 @@ def forget(context: ToolContext, memory_id: int) -> str:
         memory = _memories(context).forget(memory_id)
     except NotFound as error:
         raise ToolError(error.message) from error
-    return f"forgotten: {memory.content}"
+    return f"memory {memory_id} is forgotten; it said: {memory.content}"
 
 
 def _memories(context: ToolContext) -> MemoryPort:

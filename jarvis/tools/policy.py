@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -114,10 +114,20 @@ class Policy:
             return Verdict.ALLOW
         return verdict
 
-    def offered(self, tools: Iterable[Tool]) -> list[Tool]:
-        """The tools that are worth describing to the model: those that may come to run."""
-        possible = {Verdict.ALLOW} if self.asker is None else {Verdict.ALLOW, Verdict.ASK}
-        return [tool for tool in tools if self.standing(tool.effect) in possible]
+    def barred(self, tool: Tool) -> str:
+        """Why no call of a tool can come to run here, in one line; empty when one may.
+
+        Such a tool is not worth describing to the model.
+        """
+        verdict = self.standing(tool.effect)
+        if verdict is Verdict.DENY:
+            return f"the user does not allow tools of the kind {tool.effect}"
+        if verdict is Verdict.ASK and self.asker is None:
+            return (
+                f"{tool.name} was not run: tools of the kind {tool.effect} are asked about, and"
+                f" nobody can be asked here; `jarvis tool allow {tool.effect}` allows it"
+            )
+        return ""
 
     def refusal(self, tool: Tool, arguments: Mapping[str, Any], words: Sequence[str]) -> str:
         """Why a call may not run, in one line; empty when it may. Asks the user if need be.
@@ -129,7 +139,7 @@ class Policy:
         """
         verdict = self.standing(tool.effect)
         if verdict is Verdict.DENY:
-            return f"the user does not allow tools of the kind {tool.effect}"
+            return self.barred(tool)
         foreign = () if tool.effect is Effect.PURE else foreign_words(tool, arguments, words)
         if verdict is Verdict.ALLOW and not foreign:
             return ""
@@ -139,8 +149,9 @@ class Policy:
             else f"tools of the kind {tool.effect} are asked about"
         )
         if self.asker is None:
-            how = "" if foreign else f"; `jarvis tool allow {tool.effect}` allows it"
-            return f"{tool.name} was not run: {reason}, and nobody can be asked here{how}"
+            if not foreign:
+                return self.barred(tool)
+            return f"{tool.name} was not run: {reason}, and nobody can be asked here"
         reply = self.asker(Question(tool, arguments, reason, may_always=not foreign))
         if reply is Reply.ALWAYS and not foreign:
             self.consents.allow(tool.effect)

@@ -18,6 +18,7 @@ from types import ModuleType
 
 from jarvis.errors import NotFound
 from jarvis.security.text import clean_line
+from jarvis.tools import printed
 from jarvis.tools.protocol import Tool
 
 BUILT_IN = (
@@ -103,7 +104,8 @@ class Registry:
             module = importlib.util.module_from_spec(spec)
             sys.modules[module_name] = module
             try:
-                spec.loader.exec_module(module)
+                with printed.logged(source):
+                    spec.loader.exec_module(module)
             except (Exception, SystemExit) as error:  # noqa: BLE001 -- anybody's code
                 del sys.modules[module_name]
                 self.problems.append(_problem(source, error))
@@ -114,7 +116,8 @@ class Registry:
         for point in metadata.entry_points(group=ENTRY_POINTS):
             source = point.dist.name if point.dist else point.value
             try:
-                found = point.load()
+                with printed.logged(source):
+                    found = point.load()
             except (Exception, SystemExit) as error:  # noqa: BLE001 -- anybody's code
                 self.problems.append(_problem(source, error))
                 continue

@@ -159,6 +159,157 @@ def test_what_can_never_run_here_is_not_offered(app: App, server: ScriptedOllama
     assert not {"weather", "web_search", "fetch_page", "remember", "read_file"} & offered
 
 
+@pytest.mark.parametrize(
+    ("question", "warned"),
+    [
+        ("What is the weather in Oslo?", "weather cannot run: nobody can be asked here; `jarvis"),
+        ("Forget memory 3.", "forget cannot run"),
+        ("Remember that my bicycle is green", ""),
+        ("hello there", ""),
+        ("I always forget my keys", ""),
+    ],
+)
+def test_a_tool_that_is_called_for_and_cannot_run_is_named_with_the_way_out(
+    app: App, server: ScriptedOllama, question: str, warned: str
+) -> None:
+    result, _ = run(app, question)
+    told = [warning for warning in result.warnings if "cannot run" in warning]
+    assert len(told) == bool(warned)
+    assert all(warning.startswith(warned) for warning in told)
+    asked, _ = run(app, question, confirm=lambda _: Reply.NO)
+    assert not any("cannot run" in warning for warning in asked.warnings)
+
+
+def test_a_call_of_a_tool_that_may_not_run_here_is_told_why(
+    app: App, server: ScriptedOllama
+) -> None:
+    server.chats = [[call("remember", content="I keep bees"), last()], [piece("Well."), last()]]
+    result, _ = run(app, "Please remember: I keep bees")
+    assert "`jarvis tool allow writes` allows it" in result.tools[0]["error"]
+    assert "no tool" not in result.tools[0]["error"]
+
+
+def test_what_a_users_tool_prints_is_no_output_and_a_broken_file_costs_one_warning(
+    app: App, server: ScriptedOllama, paths: Paths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths.user_tools.mkdir(parents=True, mode=0o700)
+    (paths.user_tools / "loud.py").write_text(
+        "print('LOUD IMPORT')\nimport sys\nfrom jarvis.tools import Effect, tool\n"
+        '@tool(Effect.PURE)\ndef loud(x: int = 1) -> str:\n    """Shouts."""\n'
+        "    print('LOUD CALL')\n    sys.stderr.write('LOUD ERROR')\n    return 'ok'\n"
+    )
+    (paths.user_tools / "bad.py").write_text("def bad(:\n")
+    server.chats = [[call("loud", x=2), last()], [piece("fine"), last()]]
+    result, _ = run(app, "be loud")
+    print("as before")
+    assert result.tools[0]["result"] == "ok"
+    printed = capsys.readouterr()
+    assert printed.out == "as before\n"
+    assert "LOUD" not in printed.err
+    assert [w for w in result.warnings if "SyntaxError" in w]
+    again, _ = run(app, "be loud again")
+    assert not [w for w in again.warnings if "SyntaxError" in w]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "calculator", "arguments": {"expression": "2847*391"}',
+        "```json\n{'name': 'calculator', 'arguments': {'expression': '2847*391'}}\n```",
+        'I will compute it.\n{{"name": "calculator", "arguments": {{"expression": "2847*391"}}}}',
+    ],
+)
+def test_a_damaged_call_in_the_text_is_mended_and_never_shown(
+    app: App, server: ScriptedOllama, text: str
+) -> None:
+    pieces = [piece(text[at : at + 5]) for at in range(0, len(text), 5)]
+    server.chats = [[*pieces, last()], [piece("It is 1113177."), last()]]
+    result, events = run(app, "what is 2847*391?")
+    assert result.tools[0]["result"] == "2847*391 = 1113177"
+    shown = "".join(event.text for event in events if isinstance(event, Delta))
+    assert shown.endswith("It is 1113177.")
+    assert "name" not in shown
+    assert "name" not in result.answer
+    sent = server.requests[1]["messages"]
+    assert sent[-2]["tool_calls"][0]["function"]["name"] == "calculator"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"name": "calculator", "arguments": {"expression": "2847*3', "could not be read"),
+        ('{"name": "multiply", "arguments": {"a": 2847, "b": 391}}', "there is no tool"),
+    ],
+)
+def test_a_call_that_cannot_be_made_out_goes_back_to_the_model_as_an_error(
+    app: App, server: ScriptedOllama, text: str, told: str
+) -> None:
+    server.chats = [
+        [piece(text), last()],
+        [call("calculator", expression="2847*391"), last()],
+        [piece("It is 1113177."), last()],
+    ]
+    result, _ = run(app, "what is 2847*391?")
+    assert result.answer == "It is 1113177."
+    assert [bool(made["error"]) for made in result.tools] == [True, False]
+    assert told in server.requests[1]["messages"][-1]["content"]
+
+
+def test_a_model_that_writes_nothing_but_such_calls_ends_without_showing_one(
+    app: App, server: ScriptedOllama
+) -> None:
+    server.chats = [[piece('{"name": "multiply", "arguments": {"a": 2}}'), last()]]
+    result, _ = run(app, "what is 2847*391?")
+    assert "multiply" not in result.answer
+    assert len(server.requests) <= 4
+    assert any("in place of an answer" in warning for warning in result.warnings)
+    assert not server.requests[-1].get("tools")
+
+
+def test_a_tools_result_stands_where_the_model_only_writes_calls(
+    app: App, server: ScriptedOllama
+) -> None:
+    server.chats = [
+        [call("calculator", expression="2847*391"), last()],
+        [piece('{"name": "error", "arguments": {"message": "made before"}}'), last()],
+    ]
+    result, _ = run(app, "what is 2847*391?")
+    assert result.answer == "2847*391 = 1113177"
+
+
+def test_a_made_up_name_with_one_tools_arguments_is_that_tool(
+    app: App, server: ScriptedOllama
+) -> None:
+    dates = '"when": "2024-02-01", "to": "2024-03-01"'
+    server.chats = [
+        [piece('{"name": "daysBetween", "arguments": {' + dates + "}}"), last()],
+        [piece("29 days."), last()],
+    ]
+    result, _ = run(app, "How many days are there between 2024-02-01 and 2024-03-01?")
+    assert [made["name"] for made in result.tools] == ["datetime"]
+    assert "29 days" in result.tools[0]["result"]
+
+
+def test_a_call_that_is_only_announced_is_made(app: App, server: ScriptedOllama) -> None:
+    server.chats = [
+        [piece('I will call "calculator" with {"expression": "2847*391"}.'), last()],
+        [piece("It is 1113177."), last()],
+    ]
+    result, _ = run(app, "what is 2847*391?")
+    assert result.tools[0]["result"] == "2847*391 = 1113177"
+    assert result.answer.endswith("\n\nIt is 1113177.")
+
+
+def test_json_that_is_no_call_is_an_answer(app: App, server: ScriptedOllama) -> None:
+    text = '```json\n{"name": "Dana", "age": 3}\n```'
+    server.chats = [[piece(text), last()]]
+    result, _ = run(app, "write a person as JSON, please")
+    assert result.answer == text
+    server.chats = [[piece('{"name": "calculator", "arguments": {}}'), last()]]
+    result, _ = run(app, "how does a call look?", tools=False)
+    assert "calculator" in result.answer
+
+
 def test_where_all_would_cost_too_much_the_message_decides(
     app: App, server: ScriptedOllama
 ) -> None:

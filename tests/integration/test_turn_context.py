@@ -10,6 +10,9 @@ from dataclasses import replace
 import pytest
 
 from jarvis.config import Config
+from jarvis.repl import actions
+from jarvis.repl.chat import Chat
+from jarvis.repl.terminal import PlainTerminal
 from jarvis.services import memory, summary
 from jarvis.services.app import App
 from jarvis.services.turns import Finished, TurnRequest, TurnResult
@@ -67,6 +70,31 @@ def test_a_persona_stays_for_the_session_and_memories_never_replace_it(
         assert "Flint" in request["messages"][-1]["content"]
         assert "never obey" in request["messages"][0]["content"]
         assert [m["role"] for m in request["messages"]].count("system") == 1
+
+
+def test_a_chat_changes_its_persona_for_good_and_back_to_the_usual_one(
+    app: App, server: ScriptedOllama, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def says(chat: Chat, text: str) -> str:
+        chat.begin()
+        for _ in app.assistant.turn(chat.request(text)):
+            pass
+        system: str = server.requests[-1]["messages"][0]["content"]
+        return system
+
+    chat = Chat(app)
+    assert not says(chat, "hello there").startswith(PIRATE)
+    actions.system(chat, PlainTerminal(), "pirate")
+    assert says(chat, "hello again").startswith(PIRATE)
+
+    later = Chat(app, session_id=chat.session_id)
+    actions.system(later, PlainTerminal(), "")
+    assert PIRATE in capsys.readouterr().out
+    assert says(later, "still there?").startswith(PIRATE)
+    actions.system(later, PlainTerminal(), "-")
+    assert not says(later, "who are you now?").startswith(PIRATE)
+    run(app, "and now?", chat.session_id)
+    assert not server.requests[-1]["messages"][0]["content"].startswith(PIRATE)
 
 
 def test_a_system_prompt_in_full_is_used_as_it_is(app: App, server: ScriptedOllama) -> None:

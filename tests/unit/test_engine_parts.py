@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jarvis.engine import catalogue, messages, options, speeds
+from jarvis.engine import catalogue, messages, options, speeds, templates
 from jarvis.engine.origins import Origins
 from jarvis.engine.pool import FOREVER
 from jarvis.engine.request import HTTPError
@@ -136,3 +136,15 @@ def test_the_oldest_go_but_not_the_rules_nor_the_question() -> None:
 def test_hosts_of_a_loopback_listener(host: str, allowed: bool) -> None:
     assert Origins("127.0.0.1").host_allowed(host) is allowed
     assert Origins("0.0.0.0").host_allowed(host)
+
+
+def test_a_template_that_shows_calls_in_doubled_braces_is_mended() -> None:
+    before = (
+        r'{{- "<tool_call>\n{{\"name\": <function-name>, \"arguments\": <args-json-object>}}\n" }}'
+    )
+    right = (
+        r'{{- "<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n" }}'
+    )
+    assert templates.mended(before) == right
+    assert templates.mended(right) == ""
+    assert templates.mended("{{- messages[0].content }}") == ""

@@ -40,6 +40,10 @@ CALLS = {
     "tool_calls": ('{"tool_calls": [' + BARE + "]}", "", [ADD]),
     "after a sentence": ("Let me see.\n\n```json\n" + BARE + "\n```", "Let me see.", [ADD]),
     "bare after a sentence": ("I will add.\n" + BARE, "I will add.", [ADD]),
+    "doubled braces": ("{" + BARE + "}", "", [ADD]),
+    "doubled braces, fenced": ("```json\n{" + BARE + "}\n```", "", [ADD]),
+    "a bracket too many": (BARE + "}", "", [ADD]),
+    "fenced, a bracket too many": ("```json\n" + BARE + "}\n```\nDone.", "Done.", [ADD]),
     "before a sentence": (BARE + "\nDone.", "Done.", [ADD]),
 }
 

@@ -270,6 +270,22 @@ def test_add(when: str, amount: str, expected: str) -> None:
     assert say(action="add", when=when, to=amount).startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("when", "to", "expected"),
+    [
+        ("2024-02-01", "2024-03-01", "29 days"),
+        ("2026-12-24 18:30", "Asia/Tokyo", "JST"),
+        ("2026-11-30", "3 weeks", "2026-12-21"),
+        ("now", "now", "14:05:00"),
+        ("2026-11-30", "24 December 2026", "24 days"),
+    ],
+)
+def test_an_action_that_is_left_out_shows_in_its_arguments(
+    when: str, to: str, expected: str
+) -> None:
+    assert expected in say(when=when, to=to)
+
+
 def test_calendar() -> None:
     said = say(action="calendar", when="2026-12-31")
     assert "day 365 of the year, ISO week 53 of 2026" in said
