@@ -58,7 +58,7 @@ def ingest(
 ) -> None:
     """Read files, so that answers can cite them."""
     state = state_of(context)
-    with _sources(state, paths, name, recursive, glob or [], all_) as files:
+    with _sources(state, paths, name, recursive, glob or [], all_, password) as files:
         if not files:
             output.note("there is no file to read")
             return
@@ -70,7 +70,13 @@ def ingest(
 
 @contextlib.contextmanager
 def _sources(
-    state: State, paths: list[str], name: str, recursive: bool, globs: list[str], everything: bool
+    state: State,
+    paths: list[str],
+    name: str,
+    recursive: bool,
+    globs: list[str],
+    everything: bool,
+    given: str | None,
 ) -> Iterator[list[FileSource]]:
     """The files that the arguments mean."""
     from jarvis.services.document_files import Selection
@@ -78,6 +84,8 @@ def _sources(
 
     if name and "-" not in paths:
         raise UsageError("--name is for stdin", "jarvis doc ingest - --name notes.md < notes.md")
+    if given == "-" and "-" in paths:
+        raise UsageError("stdin cannot hold both the file and its password", "name the file")
     selection = Selection(recursive=recursive, globs=globs, everything=everything)
     files = list(selection.files([Path(path) for path in paths if path != "-"]))
     if "-" not in paths:
@@ -117,9 +125,14 @@ def _password(given: str | None) -> str | None:
     import getpass
 
     try:
-        return getpass.getpass("password: ")
+        if output.is_terminal(sys.stdin):
+            return getpass.getpass("password: ")
+        password = sys.stdin.readline().rstrip("\r\n")
     except EOFError:
-        raise UsageError("there is no password", "give it after --password") from None
+        password = ""
+    if not password:
+        raise UsageError("there is no password", "give it after --password, or on stdin")
+    return password
 
 
 def _print_result(result: IngestResult, *, json: bool) -> None:
@@ -216,6 +229,10 @@ def forget(
         list[str] | None, typer.Argument(help="Ids, names or paths.", metavar="[DOCUMENT]...")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every document.")] = False,
+    with_answers: Annotated[
+        bool,
+        typer.Option("--with-answers", help="Redact the answers that were given from them, too."),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     json: Json = False,
 ) -> None:
@@ -234,15 +251,16 @@ def forget(
         if not output.confirm(f"forget {len(rows)} documents for good?", yes=yes):
             output.note("nothing was forgotten")
             return
-    _report(service.forget(rows), json=json)
+    _report(service.forget(rows, with_answers=with_answers), redacted=with_answers, json=json)
 
 
-def _report(done: Forgotten, *, json: bool) -> None:
+def _report(done: Forgotten, *, redacted: bool, json: bool) -> None:
     if json:
         output.emit_object(
             {
                 "ids": [document.id for document in done.documents],
                 "rows": done.rows,
+                "barred_messages": list(done.barred),
                 "verified": done.verified,
             },
             json=True,
@@ -253,6 +271,9 @@ def _report(done: Forgotten, *, json: bool) -> None:
             json=False,
             columns=("table", "removed"),
         )
+        if done.barred:
+            kept = "are redacted" if redacted else "stay in session show (--with-answers redacts)"
+            output.note(f"{_count(len(done.barred), 'answer')} given from it {kept}")
     if not done.verified:
         raise JarvisError("something of it is still found", "run the command again; then doctor")
     if not json:

@@ -38,6 +38,10 @@ FOREIGN = 1.7
 Latin."""
 
 
+_FEW = 20
+"""Words of which counting the lengths costs more than it saves."""
+
+
 def _latin(length: int) -> float:
     return _LATIN[length] if length < 16 else length / 2.6
 
@@ -47,7 +51,9 @@ def _digits(length: int) -> float:
 
 
 def _cost(of: Callable[[int], float], words: list[str]) -> float:
-    """What words cost that cost by their length: each length is looked at once."""
+    """What words cost that cost by their length: of many, each length is looked at once."""
+    if len(words) < _FEW:
+        return sum([of(len(word)) for word in words])
     return sum(times * of(length) for length, times in Counter(map(len, words)).items())
 
 

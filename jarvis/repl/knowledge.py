@@ -147,6 +147,8 @@ def doc(chat: Chat, terminal: Surface, argument: str) -> None:
         output.note("forgotten: " + ", ".join(row.name for row in gone.documents))
         if not gone.verified:
             raise JarvisError("something of it is still found", "/doc forget it again; then doctor")
+        if gone.barred:
+            output.note(f"{len(gone.barred)} answers given from it stay in their sessions only")
         output.note("checked: no search and no prompt finds it; the file is where it was")
         refresh(chat)
     else:

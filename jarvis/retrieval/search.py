@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 
 from jarvis.errors import UsageError
-from jarvis.retrieval import collapse, dates, gate, terms, tuning
+from jarvis.retrieval import collapse, contents, dates, gate, terms, tuning
 from jarvis.retrieval.hits import Scored, chunk_hit, dropped, memory_hit, turn_hit
 from jarvis.retrieval.index import check_vector
 from jarvis.retrieval.query import Query, Results
@@ -246,6 +246,8 @@ class Retriever:
             factors["recency"] = 1 + weight * (2 * 0.5 ** (days / tuning.HALF_LIFE_DAYS) - 1)
         if period is not None and kind != "chunk":
             factors["date"] = _date_factor(row, period)
+        if kind == "chunk" and contents.lists(row["content"]):
+            factors["contents"] = tuning.CONTENTS
         return factors
 
 

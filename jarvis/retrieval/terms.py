@@ -11,11 +11,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from jarvis.retrieval import references, tuning
-from jarvis.retrieval.words import content_words, is_stop_word, words
+from jarvis.retrieval.words import content_words, frequencies, is_stop_word
 from jarvis.store.vectors import TERM_SPACE, Kind
 
 MAX_TERMS = 8_000
@@ -39,8 +38,7 @@ def term(user_id: int, word: str) -> int:
 
 def count(user_id: int, text: str, language: str) -> Counts:
     """How often each term occurs in ``text``, the first ``MAX_TERMS`` of them."""
-    frequencies: Counter[str] = Counter(words(text, language))
-    chosen = list(frequencies.items())[:MAX_TERMS]
+    chosen = list(frequencies(text, language).items())[:MAX_TERMS]
     counts: Counts = {}
     for word, frequency in chosen:
         number = term(user_id, word)

@@ -83,6 +83,10 @@ about other things reach any; with ``GENERAL`` it were 18."""
 UNKNOWN_NAME: Final = 0.53
 """The same for a question that names somebody who is in no row."""
 
+CONTENTS: Final = 0.6
+"""What a passage is worth that only lists what stands elsewhere: as the best by words and meaning
+it comes behind one that is fifth by both, and before what is no better than chance."""
+
 MAX_WEIGHT: Final = 0.25
 """How far importance or recency may move a score, whatever the configuration says."""
 

@@ -12,12 +12,16 @@ import itertools
 import re
 import threading
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 NO_STEMMER = "none"
 
 MAX_WORDS = 100_000
 """Words read from one text; what follows is not findable by words."""
+
+_LONGEST_MIXED = 20
+"""Characters of a word with digits in it; a longer one has no ending to take off."""
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
@@ -61,22 +65,44 @@ def words(text: str, language: str = "english") -> Iterator[str]:
         text: any string.
         language: a Snowball language, or ``none`` for words as they stand.
     """
+    for token in itertools.islice(_tokens(text), MAX_WORDS):
+        yield from _terms(token, language)
+
+
+def frequencies(text: str, language: str = "english") -> Counter[str]:
+    """How often each of ``words`` occurs: each different token is looked at once."""
+    counted = Counter(itertools.islice(_tokens(text), MAX_WORDS))
+    found: Counter[str] = Counter()
+    for token, times in counted.items():
+        for word in _terms(token, language):
+            found[word] += times
+    return found
+
+
+def _tokens(text: str) -> Iterator[str]:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return map(re.Match.group, _TOKEN.finditer(text))
+
+
+@functools.lru_cache(maxsize=65_536)
+def _terms(token: str, language: str) -> tuple[str, ...]:
+    """The words that one token stands for."""
     stem = stemmer(language)
+    if token.isalnum() and token.isascii():
+        return (stem(token.casefold()),)
+    match = _TOKEN.match(token)
+    kind = match.lastgroup if match is not None else "word"
+    if kind == "unspaced":
+        return tuple(_pairs(token))
+    if kind == "symbol":
+        return (token,)
+    if kind == "option":
+        return (token.casefold(), *_parts(token.casefold(), stem))
+    if token.isalnum():
+        return (_fold(stem(token.casefold())),)
     english = language in {"english", "porter"}
-    found = _TOKEN.finditer(unicodedata.normalize("NFKC", text))
-    for match in itertools.islice(found, MAX_WORDS):
-        kind, token = match.lastgroup, match.group()
-        if kind == "unspaced":
-            yield from _pairs(token)
-        elif kind == "symbol":
-            yield token
-        elif kind == "option":
-            yield token.casefold()
-            yield from _parts(token.casefold(), stem)
-        elif token.isalnum():
-            yield _fold(stem(token.casefold()))
-        else:
-            yield from _compound(token.translate(_APOSTROPHES).casefold(), stem, english)
+    return tuple(_compound(token.translate(_APOSTROPHES).casefold(), stem, english))
 
 
 def content_words(text: str, language: str = "english") -> list[str]:
@@ -156,6 +182,10 @@ def stemmer(language: str) -> Callable[[str], str]:
 
     @functools.lru_cache(maxsize=65_536)
     def stem(word: str) -> str:
+        # Numbers stay as they are, and a hash or a line of base64 is no word; a file may be full
+        # of either.
+        if word.isdigit() or (len(word) > _LONGEST_MIXED and not word.isalpha()):
+            return word
         # A Snowball stemmer keeps the word it works on in itself: two threads at once would raise,
         # or mix their words, and the cache would keep the mixture.
         with alone:

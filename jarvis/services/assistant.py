@@ -8,7 +8,7 @@ waits for, embedding and extraction, is left to the worker.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
@@ -158,7 +158,9 @@ class Assistant:
         )
         estimator = self.app.estimator(model.name)
         budget = self._budget(model, estimator)
-        box = toolbox.for_turn(self.app, request, model, now, estimator, budget)
+        box = toolbox.for_turn(
+            self.app, request, model, now, estimator, budget, passages=bool(found.chunks)
+        )
         definitions = box.definitions() if box else []
         material = self._material(request, found)
         made = prompt.assemble(
@@ -250,6 +252,9 @@ class Assistant:
                     pieces.append(shown)
                     yield Delta(shown)
             rest = marker.flush()
+            if not marker.cited and prepared.request.schema is None:
+                given = (*prepared.chunks, *_found(prepared, loop))
+                rest += self._source("".join(pieces) + rest, prepared.request.text, given)
             if rest:
                 pieces.append(rest)
                 yield Delta(rest)
@@ -293,6 +298,16 @@ class Assistant:
             )
         )
 
+    def _source(self, answer: str, question: str, chunks: Sequence[ChunkHit]) -> str:
+        """The citation of the passage that an answer without any was taken from, or nothing."""
+        hit = citations.source(answer, question, chunks, self.app.config.retrieval.language)
+        if hit is None:
+            return ""
+        # Behind the fence of a block of code or the last row of a table it would break it.
+        last = answer.rstrip().rpartition("\n")[2].strip()
+        between = "\n\n" if last.startswith(("```", "|")) else " "
+        return f"{between}{citations.label(hit)}"
+
     def _store_answer(
         self,
         prepared: Prepared,
@@ -308,6 +323,7 @@ class Assistant:
         from jarvis.store import memories
 
         user_id = self.app.user.id
+        passages = (*prepared.chunks, *_found(prepared, loop))
         status = MessageStatus.COMPLETE if done else MessageStatus.INTERRUPTED
         text = clean(answer)
         with self.app.database.transaction() as tx:
@@ -336,7 +352,9 @@ class Assistant:
                 details={
                     "memories": [hit.memory.id for hit in prepared.memories],
                     "turns": [hit.id for hit in prepared.turns],
-                    "chunks": [hit.id for hit in (*prepared.chunks, *_found(prepared, loop))],
+                    "chunks": [hit.id for hit in passages],
+                    # A document that is read anew keeps its id, its passages do not.
+                    "documents": sorted({hit.document_id for hit in passages}),
                     "tools": [
                         {"name": call.name, "arguments": dict(call.arguments), "error": call.error}
                         for call in loop.calls

@@ -2,7 +2,8 @@
 
 A passage stands in the context block below ``[name, p. N]``; the model is asked to repeat that
 where it uses it. After the answer every citation is compared with the passages that were in the
-prompt: a page that was not there was made up, however plausible it looks.
+prompt: a page that was not there was made up, however plausible it looks. Small models often name
+no source at all: then the passage that holds nearly all of the answer's words is named for them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from jarvis.retrieval.words import content_words
 from jarvis.security.text import clean_line
 from jarvis.types import ChunkHit
 
@@ -20,6 +22,12 @@ MARK = " – not among the passages"
 
 LONGEST = 300
 """Characters of a citation between its brackets at most."""
+
+SUPPORT = 0.7
+"""Share of an answer's words that a passage must hold to be named as its source."""
+
+FEW_WORDS = 3
+"""Words beside those of the question below which nobody can tell where an answer is from."""
 
 _BRACKETS = re.compile(rf"\[([^\[\]\n]{{1,{LONGEST}}})\](?!\()")
 _PAGES = re.compile(
@@ -134,6 +142,11 @@ class Marker:
         self._held = ""
         self._citations: list[Citation] = []
 
+    @property
+    def cited(self) -> bool:
+        """Whether the answer cites anything so far."""
+        return bool(self._citations)
+
     def feed(self, text: str) -> str:
         """Takes a piece of the answer; returns what can be shown by now."""
         self._held += text
@@ -172,6 +185,33 @@ class Marker:
             return f"[{match[1]}{MARK}]"
 
         return _BRACKETS.sub(judge, ready)
+
+
+def source(
+    answer: str, question: str, chunks: Sequence[ChunkHit], language: str = "english"
+) -> ChunkHit | None:
+    """The passage that an answer was taken from, by its words; None when that is not certain.
+
+    The question's words are no evidence: they stand in every passage that was found for it. A
+    number that the passage does not have means that the answer is not, or not only, from there.
+
+    Args:
+        answer: without any citation.
+        question: the user's words.
+        chunks: the passages that the model was given, best first.
+        language: of the stemmer.
+    """
+    known = set(content_words(question, language))
+    said = [word for word in content_words(answer, language) if word not in known]
+    if len(said) < FEW_WORDS:
+        return None
+    best, most = None, 0.0
+    for hit in chunks:
+        there = set(content_words(f"{hit.heading}\n{hit.content}", language))
+        held = sum(word in there for word in said) / len(said)
+        if held > most and all(word in there for word in said if word[0].isdigit()):
+            best, most = hit, held
+    return best if most >= SUPPORT else None
 
 
 def check(answer: str, chunks: Sequence[ChunkHit], quoted: Sequence[str] = ()) -> CitationReport:

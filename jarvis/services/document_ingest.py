@@ -194,7 +194,7 @@ class Ingest:
                 warnings.append(f"same contents as {document.paths[0]}")
         elif before.id != document.id:
             # The path held something else until now; without another path that is gone.
-            if not any(_exists(path) for path in before.paths if path != source.path):
+            if not self._left_behind(tx, before, source):
                 store.delete(tx, user_id, [before.id])
             status = "replaced"
             warnings.append(f"same contents as {document.paths[0]}")
@@ -212,8 +212,8 @@ class Ingest:
                 return self._link(tx, source, same), []
             before = same or store.find_by_path(tx, user_id, source.path)
             # Under another path the old contents may still be a file: then they stay.
-            alone = before is not None and not any(
-                _exists(path) for path in before.paths if path != source.path
+            alone = before is not None and not (
+                same is None and self._left_behind(tx, before, source)
             )
             if before is not None and (same is not None or alone):
                 document_id = before.id
@@ -262,6 +262,22 @@ class Ingest:
                 break
             name = clean_line("/".join(parts[-depth:]))
         return name
+
+    def _left_behind(self, tx: Connection, before: Document, source: FileSource) -> bool:
+        """Whether a document still is a file elsewhere when ``source`` becomes something else.
+
+        It was perhaps called after that path: then it is called after the other one from now on.
+        """
+        left = next((p for p in before.paths if p != source.path and _exists(p)), None)
+        if left is None:
+            return False
+        if f"/{source.path}".endswith(f"/{before.name}"):
+            # Its old name is the new document's: it must not tell itself from that one.
+            store.rename(tx, self.app.user.id, before.id, "")
+            name = PurePath(left).name.removeprefix(STDIN_PREFIX)
+            other = FileSource(left, Path(left), name)
+            store.rename(tx, self.app.user.id, before.id, self._name(tx, other, before.id))
+        return True
 
     def _put_path(self, tx: Connection, source: FileSource, document_id: int) -> None:
         try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,9 @@ from jarvis.security.text import clean
 from jarvis.services import completions
 from jarvis.services.document_files import FileSource, stdin_source
 from jarvis.services.document_vectors import embed_job
+from jarvis.services.forget import bar_answers
 from jarvis.store import documents as store
+from jarvis.store import forgetting
 from jarvis.types import ChunkHit, Document, Filters
 
 if TYPE_CHECKING:
@@ -32,12 +34,19 @@ STDIN_BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What went with documents. ``rows``: how many, by table; ``verified``: nothing of them is
-    left in any table and no search finds them."""
+    """What went with documents.
+
+    Attributes:
+        documents: what they were.
+        rows: how many rows went, by table.
+        verified: nothing of them is left in any table and no search finds them.
+        barred: the answers that were given their passages: no search and no prompt has them now.
+    """
 
     documents: tuple[Document, ...]
     rows: dict[str, int]
     verified: bool
+    barred: tuple[int, ...] = ()
 
 
 class Documents:
@@ -177,29 +186,41 @@ class Documents:
         )
         return replace(found, notes=(*notes, *found.notes))
 
-    def forget(self, documents: Sequence[Document]) -> Forgotten:
+    def forget(self, documents: Sequence[Document], *, with_answers: bool = False) -> Forgotten:
         """Removes documents with all that was made of them, and looks whether they are gone.
 
-        The files themselves stay, and so does what was said about them in conversations.
+        The files themselves stay. So do the answers that were given their passages, for reading
+        in their session: no search and no prompt reaches them any more.
+
+        Args:
+            with_answers: the words of these answers go, too.
         """
         user_id = self.app.user.id
         ids = [document.id for document in documents]
         with self.app.database.transaction() as tx:
             store.lock(tx, user_id)
             chunks = [chunk for i in ids for chunk in store.chunks(tx, user_id, i)]
-            rows = store.delete(tx, user_id, ids)
+            answers = forgetting.answers_given(tx, user_id, ids, [chunk.id for chunk in chunks])
+            barred, counted = bar_answers(tx, user_id, answers, redacted=with_answers)
+            rows = store.delete(tx, user_id, ids) | {k: n for k, n in counted.items() if n}
             index.recount(tx, "chunk", user_id)
+            if answers:
+                index.recount(tx, "turn", user_id)
         completions.purge(self.app.paths)
+        if answers:
+            with contextlib.suppress(OSError):
+                self.app.wake_worker()  # for the summaries and titles
         with self.app.database.connection() as connection:
             left = store.remains(connection, user_id, [chunk.id for chunk in chunks])
             left += sum(store.rows(connection, user_id, ids).values())
+            left += sum(forgetting.count_message_rows(connection, user_id, answers).values())
         sample = chunks[:: max(1, len(chunks) // 3)][:3]
         found = any(
             hit.document_id in ids
             for chunk in sample
             for hit in self._by_words(chunk.content[:200])
         )
-        return Forgotten(tuple(documents), rows, verified=not left and not found)
+        return Forgotten(tuple(documents), rows, not left and not found, tuple(barred))
 
     def _by_words(self, text: str) -> Sequence[ChunkHit]:
         from jarvis.retrieval import Query
@@ -211,7 +232,7 @@ class Documents:
         return self.app.existing_user().id
 
 
-@contextmanager
+@contextlib.contextmanager
 def spooled(app: App, stream: BinaryIO, name: str) -> Iterator[FileSource]:
     """What ``stream`` holds, as a file that lasts as long as the block.
 

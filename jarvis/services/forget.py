@@ -213,6 +213,26 @@ def _bar(
     return unread.bar(tx, user_id, message_ids)
 
 
+def bar_answers(
+    tx: Connection, user_id: int, message_ids: Sequence[int], *, redacted: bool = False
+) -> tuple[list[int], dict[str, int]]:
+    """Keeps answers out of every search and prompt, as the messages that say a forgotten fact.
+
+    Args:
+        redacted: their words go, too.
+
+    Returns:
+        The ids that were not barred before, and by table how many rows went.
+    """
+    counted: dict[str, int] = {}
+    barred = _bar(tx, user_id, message_ids, counted)
+    talks = forgetting.sessions_of(tx, user_id, message_ids)
+    counted |= _rebuild(tx, user_id, talks, ())
+    if redacted:
+        forgetting.redact(tx, user_id, message_ids, REDACTION)
+    return barred, counted
+
+
 def _rebuild(
     tx: Connection, user_id: int, sessions: Sequence[int], facts: Sequence[_Fact]
 ) -> dict[str, int]:

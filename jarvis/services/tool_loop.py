@@ -30,6 +30,8 @@ _POLL_S = 0.2
 """How often a waiting turn lets its reader cancel it."""
 _STUCK = 2
 """Rounds of nothing but repeated calls after which the result itself is the answer."""
+_FRUITLESS = 3
+"""Rounds of failed calls, however different, after which tools are no longer offered."""
 _MIN_RESULT = 48
 """A result cut to fewer tokens helps nobody."""
 _OVER = "no more calls in this turn: answer with what is known"
@@ -43,6 +45,12 @@ _NUDGE = (
 )
 """Stands after a result, outside the fence. With anything weaker the smallest models repeat the
 call (tried with qwen2.5-coder:0.5b); larger ones still make further, other calls."""
+
+
+_CALL = '{"name":"'
+"""What a call that is written as text begins with, its blanks left out."""
+_LONGEST_CALL = 4_000
+"""Characters of one; what is longer is an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +137,13 @@ class ToolLoop:
             ModelUnavailable: the model cannot be used.
         """
         talk = list(messages)
-        rounds_over = stuck = 0
+        rounds_over = stuck = failed = 0
         parted = False
         while True:
             offered = self.definitions() if rounds_over < 2 else []
+            if not offered and self.calls and all(made.error for made in self.calls):
+                # Nothing came of it: a talk full of calls only makes small models write another.
+                talk = list(messages)
             text: list[str] = []
             asked: list[ToolCall] = []
             sieve = written.WrittenCalls(self._names)
@@ -169,7 +180,9 @@ class ToolLoop:
                 talk.append(ChatMessage("tool", self._fenced(result), tool_name=call.name))
             repeated = all(_leads_nowhere(made.error) for made in self.calls[before:])
             stuck += repeated and not over
-            if stuck >= _STUCK and all(made.error for made in self.calls):
+            failed += all(made.error for made in self.calls[before:]) and not over
+            fruitless = stuck >= _STUCK or failed >= _FRUITLESS
+            if fruitless and all(made.error for made in self.calls):
                 rounds_over = 2  # nothing ever came of a call: the model answers without tools
             elif stuck >= _STUCK:
                 if parted:
@@ -252,11 +265,17 @@ class ToolLoop:
         self, talk: Sequence[ChatMessage], offered: list[dict[str, object]], options: Any
     ) -> Iterator[ChatChunk]:
         stream = self._model.stream(talk, tools=offered, **options)
+        written = _WrittenCall(bool(offered) and options.get("schema") is None)
         try:
             for chunk in stream:
                 if chunk.usage is not None:
                     self._add(chunk.usage)
-                yield chunk
+                yield replace(chunk, text=written.feed(chunk.text))
+            call = written.call()
+            if call is not None:
+                yield ChatChunk(tool_calls=(call,))
+            elif written.held:
+                yield ChatChunk(text=written.held)
         finally:
             close = getattr(stream, "close", None)
             if close is not None:
@@ -324,6 +343,48 @@ class ToolLoop:
         self._room -= min(self._estimator.count(shown), self._room)
         self.told.append(shown)
         return f"{fence(Fence.TOOL, [shown])}\n{_NUDGE}"
+
+
+class _WrittenCall:
+    """Holds back an answer that may be nothing but a call written as text.
+
+    A model server makes calls of the tools that were offered. The smallest models also make tools
+    up, named after what the question is about, and what they wrote for one is no answer.
+
+    Args:
+        possible: whether tools were offered and the answer may be text.
+    """
+
+    def __init__(self, possible: bool) -> None:
+        self._open = possible
+        self.held = ""
+
+    def feed(self, text: str) -> str:
+        """Takes a piece of the answer; returns what can be shown by now."""
+        if not self._open:
+            return text
+        self.held += text
+        begun = "".join(self.held.split())
+        if len(self.held) > _LONGEST_CALL or not (
+            begun.startswith(_CALL) or _CALL.startswith(begun)
+        ):
+            self._open = False
+            ready, self.held = self.held, ""
+            return ready
+        return ""
+
+    def call(self) -> ToolCall | None:
+        """The call that the whole answer is; None: it is none."""
+        try:
+            value = json.loads(self.held, strict=False)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(value, dict) or len(value) != 2:
+            return None
+        name, arguments = value.get("name"), value.get("arguments", value.get("parameters"))
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            return None
+        return ToolCall(name, arguments)
 
 
 def for_turn(app: App, prepared: Prepared, model: ChatModel) -> ToolLoop:

@@ -91,6 +91,9 @@ class Running:
             self._outcome.append(ToolError(f"{self._tool.name} ended by {type(error).__name__}"))
 
 
+_SEARCH = re.compile(r"\b(?:search|find|look (?:in|into|it|for|through|up))\b", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolRow:
     """A tool as ``jarvis tool list`` shows it. ``policy``: allow, ask or deny."""
@@ -187,8 +190,14 @@ def for_turn(
     now: datetime,
     estimator: TokenEstimator,
     budget: Budget,
+    *,
+    passages: bool = False,
 ) -> Toolbox | None:
-    """The tools of a turn; None where none are wanted or the model cannot call any."""
+    """The tools of a turn; None where none are wanted or the model cannot call any.
+
+    Args:
+        passages: the message was searched for in the documents, and something was found.
+    """
     capabilities = model.info().capabilities
     wanted = request.tools and request.schema is None and app.config.tools.enabled
     # A server that tells nothing of capabilities is asked by trying.
@@ -203,6 +212,7 @@ def for_turn(
         private=request.private,
         words=request.text,
         small=0 < model.info().parameters < SMALL,
+        passages=passages,
     )
 
 
@@ -216,6 +226,7 @@ def open_box(
     private: bool = False,
     words: str = "",
     small: bool = False,
+    passages: bool = False,
 ) -> Toolbox:
     """The tools that a turn offers: possible under the policy, useful here, within the budget.
 
@@ -225,6 +236,8 @@ def open_box(
         private: nothing may be stored.
         words: the user's message.
         small: offer only what the message calls for; also done where all would cost too much.
+        passages: passages stand in the prompt. A small model that is offered a search beside them
+            searches instead of reading them, so it is offered only where the words ask for one.
     """
     found, rules = registry(app), policy(app, asker)
     withheld: dict[str, str] = {}
@@ -237,6 +250,8 @@ def open_box(
     notes = [*app.first_told(found.problems), *_missed(rules, found, withheld, words)]
     if small:
         useful = [tool for tool in useful if tool.called_for(words)]
+        if passages and not _SEARCH.search(words):
+            useful = [tool for tool in useful if tool.name != "search_documents"]
     costs = {tool.name: estimator.count_messages((), [tool.definition()]) for tool in useful}
     limit, used, kept = int(budget.total * DEFINITIONS), 0, []
     if not small and sum(costs.values()) > limit:

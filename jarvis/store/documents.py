@@ -252,7 +252,7 @@ def add_chunks(
         SELECT %(user)s, %(document)s, * FROM unnest(
             %(ids)s::bigint[], %(ordinals)s::int[], %(pages)s::int[], %(ends)s::int[],
             %(labels)s::text[], %(headings)s::text[], %(starts)s::int[], %(stops)s::int[],
-            %(tokens)s::int[], %(contents)s::text[])
+            %(tokens)s::int[], %(contents)b::text[])
         """,
         {
             "user": user_id,

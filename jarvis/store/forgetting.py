@@ -82,6 +82,24 @@ def texts_with(connection: Connection, user_id: int, needle: str) -> list[tuple[
     return [(row[0], row[1]) for row in rows]
 
 
+def answers_given(
+    connection: Connection, user_id: int, document_ids: Sequence[int], chunk_ids: Sequence[int]
+) -> list[int]:
+    """The answers before which passages of these documents stood."""
+    rows = connection.execute(
+        """
+        SELECT id FROM messages WHERE user_id = %(user)s AND role = 'assistant' AND (
+            EXISTS (SELECT FROM jsonb_array_elements(coalesce(details -> 'documents', '[]')) AS d
+                    WHERE d::bigint = ANY(%(documents)s))
+            OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(details -> 'chunks', '[]')) AS c
+                       WHERE c::bigint = ANY(%(chunks)s))
+        ) ORDER BY id
+        """,
+        {"user": user_id, "documents": list(document_ids), "chunks": list(chunk_ids)},
+    ).fetchall()
+    return [row[0] for row in rows]
+
+
 def sessions_of(connection: Connection, user_id: int, message_ids: Sequence[int]) -> list[int]:
     """The sessions of these messages."""
     rows = connection.execute(

@@ -278,7 +278,7 @@ def put_terms(
             kind,
             """
             INSERT INTO {terms} (user_id, {owner_id}, language, terms, weights)
-            VALUES (%s, %s, %s, %s::int[], %s::sparsevec)
+            VALUES (%s, %s, %s, %b::int[], %s::sparsevec)
             ON CONFLICT (user_id, {owner_id}) DO UPDATE
             SET language = excluded.language, terms = excluded.terms, weights = excluded.weights
             """,

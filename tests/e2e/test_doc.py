@@ -100,3 +100,16 @@ def test_stdin_and_usage(cli: Cli) -> None:
     )
     assert wrong.returncode == 6
     assert "it holds an HTML page" in wrong.stdout
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_password_from_a_pipe(cli: Cli, tmp_path: Path) -> None:
+    vault = tmp_path / "vault.pdf"
+    vault.write_bytes(make.pdf(["The word is heliotrope."], encrypt=("owner", "s3cret")))
+    ingest = ("doc", "ingest", str(vault), "--password")
+    assert cli(*ingest, "-", stdin="").returncode == 2
+    assert cli(*ingest, "-", stdin="wrong\n").returncode == 6
+    done = cli(*ingest, "-", stdin="s3cret\n")
+    assert done.stdout.startswith("added\t1\t")
+    assert "echo" not in done.stderr
+    assert cli("doc", "ingest", "-", "--password", "-", stdin="s3cret\n").returncode == 2

@@ -145,6 +145,20 @@ def test_a_changed_alias_leaves_the_other_path_its_words(
     assert only(documents).paths == (str(one), str(two))
 
 
+def test_what_a_changed_file_leaves_behind_is_called_after_its_other_path(
+    documents: Documents, tmp_path: Path
+) -> None:
+    one, two = write(tmp_path / "one.txt", "shared"), write(tmp_path / "two.txt", "shared")
+    take_in(documents, one, two)
+    write(one, "different")
+    take_in(documents, one)
+    names = {document.paths[0]: document.name for document in documents.all()}
+    assert names == {str(one): "one.txt", str(two): "two.txt"}
+    write(one, "shared")
+    take_in(documents, one)
+    assert (only(documents).name, only(documents).paths) == ("two.txt", (str(one), str(two)))
+
+
 def test_same_names_in_two_folders_are_told_apart(documents: Documents, tmp_path: Path) -> None:
     write(tmp_path / "a/README.md", "first")
     write(tmp_path / "b/README.md", "second")

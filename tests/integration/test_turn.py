@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,8 @@ from jarvis.retrieval import Query, index
 from jarvis.services import context, indexing
 from jarvis.services.app import App
 from jarvis.services.budget import MessageTooLong
+from jarvis.services.document_files import Selection
+from jarvis.services.documents import Documents
 from jarvis.services.prompt import INTERRUPTED
 from jarvis.services.turns import Delta, Finished, TurnEvent, TurnRequest, TurnResult, Warning_
 from jarvis.store import sessions
@@ -292,3 +295,56 @@ def test_no_model_still_keeps_the_message(app: App, server: ScriptedOllama) -> N
         session = sessions.latest(connection, app.user.id)
     assert session is not None
     assert stored(app, session.id)[0].content == "remember the harbour"
+
+
+CLAUSE = "Clause 7. Either party may end this agreement by sixty days of written notice."
+
+
+def with_clause(app: App, tmp_path: Path) -> None:
+    """Stores a contract."""
+    (tmp_path / "contract.md").write_text(CLAUSE)
+    list(Documents(app).ingest(list(Selection().files([tmp_path / "contract.md"]))))
+
+
+def test_an_answer_from_a_passage_names_it_although_the_model_does_not(
+    app: App, server: ScriptedOllama, tmp_path: Path
+) -> None:
+    with_clause(app, tmp_path)
+    said = "Either party may end it by sixty days of written notice."
+    server.chats = [[piece(said), last(prompt=220)]]
+    result, events = run(app, "What does clause 7 say?")
+    cited = f"{said} [contract.md]"
+    assert result.answer == cited
+    assert "".join(event.text for event in events if isinstance(event, Delta)) == cited
+    assert stored(app, result.session_id)[-1].content == cited
+    assert not result.warnings
+    server.chats = [[piece("Nobody knows that, ask a lawyer about it."), last(prompt=220)]]
+    assert (
+        run(app, "What does clause 7 say?")[0].answer == "Nobody knows that, ask a lawyer about it."
+    )
+
+
+@pytest.mark.parametrize("redacted", [False, True])
+def test_answers_from_a_document_are_forgotten_with_it(
+    app: App, server: ScriptedOllama, tmp_path: Path, redacted: bool
+) -> None:
+    with_clause(app, tmp_path)
+    server.chats = [[piece("Sixty days of written notice."), last(prompt=220)]]
+    first, _ = run(app, "What does clause 7 say?")
+    (tmp_path / "contract.md").write_text(f"{CLAUSE} New.")
+    list(Documents(app).ingest(list(Selection().files([tmp_path / "contract.md"]))))
+    document = Documents(app).all()[0]
+    done = Documents(app).forget([document], with_answers=redacted)
+    answer = stored(app, first.session_id)[-1]
+    assert done.verified
+    assert done.barred == (answer.id,)
+    assert answer.barred
+    words = "Sixty days of written notice. [contract.md]"
+    assert answer.content == ("[forgotten]" if redacted else words)
+    query = Query("sixty days of written notice", None, datetime.now().astimezone())
+    hits = app.retriever.turns(app.user.id, query, None, limit=10, gate=False).hits
+    assert not [hit for hit in hits if "sixty" in f"{hit.content} {hit.reply}".casefold()]
+    run(app, "and now?", first.session_id)
+    sent = json.dumps(server.requests[-1])
+    assert "Sixty" not in sent
+    assert "What does clause 7 say?" in sent

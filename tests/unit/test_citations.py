@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jarvis.services.citations import MARK, Given, Marker, check, excerpt, label
+from jarvis.services.citations import MARK, Given, Marker, check, excerpt, label, source
 from jarvis.types import ChunkHit
 
 
@@ -162,3 +162,27 @@ def test_json_stays_json() -> None:
     shown = marker.feed(answer) + marker.flush()
     assert shown == answer
     assert marker.report(shown).warnings
+
+
+ENDING = replace(
+    hit(page=6),
+    content="7.1 Either party may end this Agreement by sixty days' written notice, sent by post.",
+)
+FEES = replace(hit(page=4), content="4.1 The Customer shall pay 48,200 crowns in four instalments.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("It says that either party may end this agreement by written notice of sixty days.", 6),
+        ("You pay 48,200 crowns, in four instalments.", 4),
+        ("You pay 52,000 crowns in four instalments.", None),
+        ("Paris is the capital of France and lies on the Seine.", None),
+        ("Sixty days.", None),
+        ("Clause 7 is about clause 7.", None),
+        ("", None),
+    ],
+)
+def test_the_source_of_an_answer_that_names_none(answer: str, expected: int | None) -> None:
+    found = source(answer, "What does clause 7 say?", [FEES, ENDING])
+    assert (found.page if found else None) == expected

@@ -318,3 +318,42 @@ def test_a_failing_tool_is_an_error_not_a_crash() -> None:
     talk = loop(Scripted([call("broken"), say("went on")]), broken)
     assert answer(list(talk.run(PROMPT))) == "went on"
     assert talk.calls[0].error == "out of order"
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ['{"name": "Clause 7", "arguments": {"query": "notice"}}'],
+        ["{", '\n"na', 'me": "Clause 7",\n', '"parameters": {}', "}\n"],
+    ],
+)
+def test_a_call_of_a_tool_that_was_made_up_is_no_answer(pieces: list[str]) -> None:
+    model = Scripted([say(*pieces), say("Sixty days.")])
+    events = list(loop(model, calculator).run(PROMPT))
+    assert answer(events) == "Sixty days."
+    assert any(isinstance(e, ToolFinished) and "no tool 'Clause 7'" in e.error for e in events)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "Dana", "age": 4}',
+        '{"name": "Dana"}',
+        '{"name": "Dana", "arguments": "none"}',
+        "{} is an empty dict",
+        '{"name": "x", "arguments": {}} is how a call looks',
+        '{"name": "' + "x" * 5000,
+    ],
+)
+def test_json_that_is_no_call_is_an_answer(text: str) -> None:
+    half = len(text) // 2
+    model = Scripted([say(text[:half], text[half:])])
+    assert answer(list(loop(model, calculator).run(PROMPT))) == text
+
+
+def test_where_every_call_fails_the_model_is_asked_anew_without_tools() -> None:
+    wrong = [call("calculator", expression=f"{n} apples") for n in range(3)]
+    model = Scripted([*wrong, say("Four.")])
+    assert answer(list(loop(model, calculator).run(PROMPT))) == "Four."
+    assert model.asked[2][1] == 1
+    assert model.asked[3] == (PROMPT, 0)

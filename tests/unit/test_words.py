@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jarvis.retrieval import terms
-from jarvis.retrieval.words import content_words, stemmer, words
+from jarvis.retrieval.words import content_words, frequencies, stemmer, words
 
 
 @pytest.mark.parametrize(
@@ -112,3 +113,19 @@ def test_idf_is_positive_and_falls() -> None:
 def test_an_endless_text_keeps_a_bounded_number_of_terms() -> None:
     counts = terms.count(1, " ".join(f"w{i}" for i in range(20_000)), "english")
     assert len(counts) == terms.MAX_TERMS
+
+
+def test_frequencies_are_the_counted_words() -> None:
+    for text in (
+        "The cats' cat saw 3 cats at C:\\x\\y.txt, C++ and rm -rf; v1.2.3, café CAFÉ ﬁn 日本語日本",
+        "0.845 0.845 845 6a1a2eb6d15622bf3c96857206351ba97e1af16c30d7a74ee38970e434e9407e",
+        "",
+    ):
+        for language in ("english", "german", "none"):
+            assert frequencies(text, language) == Counter(words(text, language))
+
+
+def test_numbers_and_hashes_are_no_words_to_stem() -> None:
+    digest = "6a1a2eb6d15622bf3c96857206351ba97e1af16c30d7a74ee38970e434e9407es"
+    assert list(words(f"7s {digest} 1984")) == ["7s", digest, "1984"]
+    assert list(words("internationalizations")) == ["internation"]
