@@ -229,7 +229,7 @@ def bar_answers(
     talks = forgetting.sessions_of(tx, user_id, message_ids)
     counted |= _rebuild(tx, user_id, talks, ())
     if redacted:
-        forgetting.redact(tx, user_id, message_ids, REDACTION)
+        forgetting.redact(tx, user_id, message_ids, FORGOTTEN)
     return barred, counted
 
 
