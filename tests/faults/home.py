@@ -102,7 +102,12 @@ class Home:
         """Where a process that :meth:`start` made stands, who serves it, and who waits for whom."""
         os.kill(pid, signal.SIGUSR1)
         time.sleep(1)
-        lines = [self.stderr, f"processes: {self.pids()}"]
+        # A machine whose processors others have is slow, and looks like a program that hangs.
+        lines = [
+            self.stderr,
+            f"processes: {self.pids()}",
+            f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors, nice {os.nice(0)}",
+        ]
         with contextlib.suppress(psycopg.Error), self.sql() as connection:
             rows = connection.execute(
                 "SELECT pid, pg_blocking_pids(pid), state, wait_event_type, wait_event, query"

@@ -13,11 +13,12 @@ import pytest
 
 from jarvis.errors import ModelUnavailable, NotFound, ProviderUnavailable, UsageError
 from jarvis.retrieval import Query, index
-from jarvis.services import context, indexing
+from jarvis.services import context, indexing, memory
 from jarvis.services.app import App
 from jarvis.services.budget import MessageTooLong
 from jarvis.services.document_files import Selection
 from jarvis.services.documents import Documents
+from jarvis.services.extraction.job import ExtractionJob
 from jarvis.services.prompt import INTERRUPTED
 from jarvis.services.turns import Delta, Finished, TurnEvent, TurnRequest, TurnResult, Warning_
 from jarvis.store import sessions
@@ -348,3 +349,25 @@ def test_answers_from_a_document_are_forgotten_with_it(
     sent = json.dumps(server.requests[-1])
     assert "Sixty" not in sent
     assert "What does clause 7 say?" in sent
+
+
+def test_thirty_turns_with_a_fact_before_the_model_make_no_memory_of_it(
+    app: App, server: ScriptedOllama
+) -> None:
+    """Not of what was injected, and not of an answer that says it in other words."""
+    fact = "I drink black tea with cardamom every morning"
+    memory.add(app, [memory.describe(fact)])
+    said = {"facts": ["User drinks tea every morning", "User likes cardamom tea"]}
+    server.chats = [[piece(json.dumps(said)), last()]]
+    session = None
+    for number in range(30):
+        result, _ = run(app, "my morning drink, with cardamom", session)
+        session = result.session_id
+        assert [hit.memory.content for hit in result.memories] == [fact], number
+    asked = len(server.requests)
+    while ExtractionJob().run_once(app, lambda: False):
+        pass
+    assert len(server.requests) > asked, "no message was read"
+    for request in server.requests[asked:]:
+        assert "tea" not in request["messages"][-1]["content"]
+    assert [one.content for one in memory.select(app, states=())] == [fact]
