@@ -32,6 +32,9 @@ IDLE = timedelta(hours=2)
 """A conversation that nobody closed is over when it was not used for this long."""
 MIN_TURNS = 3
 """A shorter conversation leaves no SUMMARY memory: its turns are found by themselves."""
+MIN_MEMORY_TOKENS = 48
+"""A SUMMARY memory may always have so many, or half of what was said: it takes nobody's place in
+the prompt, and 15 % of a few short turns is the beginning of a sentence."""
 MAX_MEMORY_TOKENS = 160
 """The longest SUMMARY memory: it competes with single facts for a place in the prompt."""
 
@@ -140,7 +143,7 @@ def _remember(app: App, over: summaries.Closed, stop: Callable[[], bool]) -> int
     if session is None:
         return 0
     whole = sum(estimator.count(message.content) for message in stored)
-    limit = min(int(whole * RATIO), MAX_MEMORY_TOKENS)
+    limit = min(max(int(whole * RATIO), min(MIN_MEMORY_TOKENS, whole // 2)), MAX_MEMORY_TOKENS)
     room = Budget.for_model(
         model.info(), model.num_ctx, estimator.read_speed, app.config.context
     ).limit

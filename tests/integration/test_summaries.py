@@ -213,6 +213,23 @@ def test_a_closed_conversation_leaves_a_dated_memory(app: ScriptedApp) -> None:
     assert made[0].valid_to_at is not None
 
 
+def test_the_memory_of_a_few_short_turns_is_a_whole_sentence(app: ScriptedApp) -> None:
+    said = "The user plans a trip to Oslo in May with their sister."
+    app.model.reply = said
+    session_id, _ = talk(
+        app,
+        [
+            "I plan a trip to Oslo in May with my sister",
+            "We decided to go by train because of the luggage",
+            "I still have to find a hotel near the station",
+        ],
+        answer="Good.",
+    )
+    close(app, session_id)
+    assert summary.job().run_once(app, never) == 1
+    assert said in summary_memories(app)[0].content
+
+
 def close(app: App, session_id: int) -> None:
     with app.database.transaction() as tx:
         assert summaries.close(tx, app.user.id, session_id)
