@@ -13,6 +13,9 @@ from jarvis.ingest.patterns import NUMBERED_HEADING
 from jarvis.ingest.pdf_lines import Line
 from jarvis.ingest.prose import BROKEN, mark_breaks, rejoin, unligate
 
+ALIGNED = 2.0
+"""Points by which the edges of cells of one column differ at most."""
+
 _DECIMAL_HEADING = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[^\W\d_]")
 _BULLET = re.compile(r"[•◦▪■●‣*–—\-]\s|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]\s|§\s*\d")
 _SENTENCE_END = re.compile(r"[.!?:;。！？…][\"'”’»)\]]*$")
@@ -179,6 +182,15 @@ def _is_heading_line(before: Line, group: list[Line], after: Line) -> bool:
     return bool(NUMBERED_HEADING.match(before.text) or _DECIMAL_HEADING.match(before.text))
 
 
+def _same_table(before: Line, after: Line) -> bool:
+    """Whether two lines are rows: a cell behind the first begins or ends where another's does."""
+    return abs(after.middle - before.middle) > 0.5 * before.height and any(
+        abs(a[0] - b[0]) < ALIGNED or abs(a[1] - b[1]) < ALIGNED
+        for a in before.cells[1:]
+        for b in after.cells[1:]
+    )
+
+
 def _joined(group: list[Line]) -> str:
     right = max(line.u1 for line in group)
     left = min(line.u0 for line in group)
@@ -191,6 +203,8 @@ def _joined(group: list[Line]) -> str:
             text = text.rstrip("-\xad\u2010") + BROKEN + after.text
         elif _CJK.match(after.text) and _CJK.match(text[-1:]):
             text += after.text
+        elif before.cells and after.cells and _same_table(before, after):
+            text += "\n" + after.text
         elif before.u1 >= full or abs(after.middle - before.middle) < 0.5 * before.height:
             text += " " + after.text
         else:

@@ -30,7 +30,8 @@ class Line:
 
     So both grow as one reads on, however the text is turned; ``turn`` tells how it is.
     ``cut``: its last word goes on in the next line. ``height`` is that of the font's box, which is
-    proportional to its size; ``middle`` is where the line stands on the page.
+    proportional to its size; ``middle`` is where the line stands on the page. ``cells``: where the
+    parts between wide gaps begin and end, when there are several, as in the row of a table.
     """
 
     text: str
@@ -43,6 +44,7 @@ class Line:
     cut: bool = False
     first: int = 0
     last: int = 0
+    cells: tuple[tuple[float, float], ...] = ()
 
     height: float = field(init=False)
     middle: float = field(init=False)
@@ -134,8 +136,9 @@ class PageText:
                 done = match.end()
         return "".join(parts) + line.text[done:]
 
-    def runs(self, turn: int) -> list[tuple[float, float]]:
-        """Extent along the reading direction of every run of text (pdfium's rectangles)."""
+    def runs(self, turn: int) -> list[tuple[float, float, float]]:
+        """Every run of text (pdfium's rectangles): its extent along the reading direction, and
+        where its middle stands on the page."""
         left, top, right, bottom = (ctypes.c_double() for _ in range(4))
         refs = [ctypes.byref(value) for value in (left, top, right, bottom)]
         found = []
@@ -144,10 +147,11 @@ class PageText:
             if not rect(self.raw, index, *refs):
                 continue
             if turn == 0:
-                found.append((left.value, right.value))
+                found.append((left.value, right.value, -(top.value + bottom.value) / 2))
             else:
-                u0, u1, _, _ = _turned((left.value, bottom.value, right.value, top.value), turn)
-                found.append((u0, u1))
+                box = (left.value, bottom.value, right.value, top.value)
+                u0, u1, v0, v1 = _turned(box, turn)
+                found.append((u0, u1, (v0 + v1) / 2))
         return found
 
     def unmapped(self) -> float:
