@@ -13,9 +13,14 @@ from jarvis.ingest.patterns import NUMBERED_HEADING
 from jarvis.ingest.pdf_lines import Line
 from jarvis.ingest.prose import BROKEN, mark_breaks, rejoin, unligate
 
+ALIGNED = 2.0
+"""Points by which the edges of cells of one column differ at most."""
+
 _DECIMAL_HEADING = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[^\W\d_]")
 _BULLET = re.compile(r"[•◦▪■●‣*–—\-]\s|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]\s|§\s*\d")
 _SENTENCE_END = re.compile(r"[.!?:;。！？…][\"'”’»)\]]*$")
+_TAIL = 8
+"""Characters of a line's end that tell whether a sentence ends there."""
 _WORD = re.compile(r"[^\W\d_]{3}|[\u3000-\u9fff\uac00-\ud7af]{2}")
 _HYPHEN_END = re.compile(r"[^\W_][\u2010\-\xad]$")
 _CJK = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
@@ -52,11 +57,14 @@ def blocks_of(lines: list[Line], style: Style, words: Counter[str]) -> tuple[Blo
         return ()
     pitch = _pitch(lines)
     groups: list[list[Line]] = [[lines[0]]]
+    left, right = lines[0].u0, lines[0].u1
     for before, after in itertools.pairwise(lines):
-        if _parted(before, after, groups[-1], pitch, style):
+        if _parted(before, after, groups[-1], (left, right), pitch, style):
             groups.append([after])
+            left, right = after.u0, after.u1
         else:
             groups[-1].append(after)
+            left, right = min(left, after.u0), max(right, after.u1)
     blocks = []
     for group in groups:
         text = rejoin(mark_breaks(unligate(_joined(group))), words).strip()
@@ -119,21 +127,30 @@ def _pitch(lines: list[Line]) -> float:
     return median(steps) if steps else 0.0
 
 
-def _parted(before: Line, after: Line, group: list[Line], pitch: float, style: Style) -> bool:
-    """Whether ``after`` begins a new block."""
+def _parted(
+    before: Line,
+    after: Line,
+    group: list[Line],
+    edges: tuple[float, float],
+    pitch: float,
+    style: Style,
+) -> bool:
+    """Whether ``after`` begins a new block. ``edges``: where the lines of ``group`` end."""
     if before.turn != after.turn:
         return True
     step = after.middle - before.middle
-    size = max(before.height, after.height)
+    big, small = before.height, after.height
+    if big < small:
+        big, small = small, big
+    size = big
     if before.cut and 0 < step < 2.5 * size:
         return False
     if abs(step) < 0.5 * size:  # the same row: a superscript, or the next cell of a table
         return False
-    larger = min(before.height, after.height) >= 1.15 * style.height
+    larger = small >= 1.15 * style.height
     # Headings of several lines are set wider than the text.
     if step < 0 or step > max(1.35 * pitch, (1.5 if larger else 1.1) * size):
         return True
-    big, small = max(before.height, after.height), min(before.height, after.height)
     if big > 1.15 * small and len(before.text) > 2 and len(after.text) > 2:
         return True
     shared = min(before.u1, after.u1) - max(before.u0, after.u0)
@@ -146,10 +163,9 @@ def _parted(before: Line, after: Line, group: list[Line], pitch: float, style: S
     # "… see / clause 8." goes on; "Clause 8" begins.
     if NUMBERED_HEADING.match(after.text) and not after.text[0].islower():
         return True
-    right = max(line.u1 for line in group)
-    left = min(line.u0 for line in group)
+    left, right = edges
     width = max(right - left, after.u1 - after.u0)
-    ended = bool(_SENTENCE_END.search(before.text))
+    ended = bool(_SENTENCE_END.search(before.text, max(0, len(before.text) - _TAIL)))
     if ended and before.u1 < right - 0.2 * width and len(group) > 1:
         return True
     if _is_heading_line(before, group, after):
@@ -166,16 +182,29 @@ def _is_heading_line(before: Line, group: list[Line], after: Line) -> bool:
     return bool(NUMBERED_HEADING.match(before.text) or _DECIMAL_HEADING.match(before.text))
 
 
+def _same_table(before: Line, after: Line) -> bool:
+    """Whether two lines are rows: a cell behind the first begins or ends where another's does."""
+    return abs(after.middle - before.middle) > 0.5 * before.height and any(
+        abs(a[0] - b[0]) < ALIGNED or abs(a[1] - b[1]) < ALIGNED
+        for a in before.cells[1:]
+        for b in after.cells[1:]
+    )
+
+
 def _joined(group: list[Line]) -> str:
     right = max(line.u1 for line in group)
     left = min(line.u0 for line in group)
     full = right - 0.15 * (right - left)
     text = group[0].text
     for before, after in itertools.pairwise(group):
-        if before.cut or (_HYPHEN_END.search(text) and after.text[:1].isalnum()):
+        if before.cut or (
+            _HYPHEN_END.search(text, max(0, len(text) - 2)) and after.text[:1].isalnum()
+        ):
             text = text.rstrip("-\xad\u2010") + BROKEN + after.text
         elif _CJK.match(after.text) and _CJK.match(text[-1:]):
             text += after.text
+        elif before.cells and after.cells and _same_table(before, after):
+            text += "\n" + after.text
         elif before.u1 >= full or abs(after.middle - before.middle) < 0.5 * before.height:
             text += " " + after.text
         else:

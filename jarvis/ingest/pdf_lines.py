@@ -19,6 +19,7 @@ from jarvis.ingest.prose import BROKEN
 
 _BREAK = re.compile(f"\r\n|\n|\r|{BROKEN}")
 _RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_WIDE = re.compile("[\U00010000-\U0010ffff]")
 _LIGATURE = re.compile(r"(?:ffi|ffl|fi|fl|ff) (?=[^\W\d_])")
 _BOLD = re.compile(rb"bold|black|heavy|demi", re.IGNORECASE)
 
@@ -29,7 +30,8 @@ class Line:
 
     So both grow as one reads on, however the text is turned; ``turn`` tells how it is.
     ``cut``: its last word goes on in the next line. ``height`` is that of the font's box, which is
-    proportional to its size; ``middle`` is where the line stands on the page.
+    proportional to its size; ``middle`` is where the line stands on the page. ``cells``: where the
+    parts between wide gaps begin and end, when there are several, as in the row of a table.
     """
 
     text: str
@@ -42,6 +44,7 @@ class Line:
     cut: bool = False
     first: int = 0
     last: int = 0
+    cells: tuple[tuple[float, float], ...] = ()
 
     height: float = field(init=False)
     middle: float = field(init=False)
@@ -62,7 +65,7 @@ class PageText:
         self._name = ctypes.create_string_buffer(96)
         self._flags = ctypes.c_int()
         # One code unit is one character of pdfium's list, so places behind a pair are shifted.
-        self._wide = max(self.text, default="") > "\uffff"
+        self._wide = _WIDE.search(self.text) is not None
 
     def lines(self) -> list[Line]:
         """Every line that holds more than white space, in the order of the content stream.
@@ -133,15 +136,22 @@ class PageText:
                 done = match.end()
         return "".join(parts) + line.text[done:]
 
-    def runs(self, turn: int) -> list[tuple[float, float]]:
-        """Extent along the reading direction of every run of text (pdfium's rectangles)."""
+    def runs(self, turn: int) -> list[tuple[float, float, float]]:
+        """Every run of text (pdfium's rectangles): its extent along the reading direction, and
+        where its middle stands on the page."""
         left, top, right, bottom = (ctypes.c_double() for _ in range(4))
         refs = [ctypes.byref(value) for value in (left, top, right, bottom)]
         found = []
+        rect = pdfium.FPDFText_GetRect
         for index in range(pdfium.FPDFText_CountRects(self.raw, 0, -1)):
-            if pdfium.FPDFText_GetRect(self.raw, index, *refs):
-                u0, u1, _, _ = _turned((left.value, bottom.value, right.value, top.value), turn)
-                found.append((u0, u1))
+            if not rect(self.raw, index, *refs):
+                continue
+            if turn == 0:
+                found.append((left.value, right.value, -(top.value + bottom.value) / 2))
+            else:
+                box = (left.value, bottom.value, right.value, top.value)
+                u0, u1, v0, v1 = _turned(box, turn)
+                found.append((u0, u1, (v0 + v1) / 2))
         return found
 
     def unmapped(self) -> float:
@@ -158,23 +168,27 @@ class PageText:
         last = first + len(text) - 1 if last < first else last
         a, b = self._at(first), self._at(last)
         turn = _turn(a, b, text) if last > first else turn_before
-        u0, u1, v0, v1 = _turned(
-            (min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])), turn
-        )
-        # The line's height is that of its first character: the last may be a superscript.
-        _, _, v0, v1 = _turned(a, turn) if _area(a) else (u0, u1, v0, v1)
+        if turn == 0 and _area(a) and a[0] <= b[0] and a[2] <= b[2]:  # nearly every line
+            u0, u1, v0, v1 = a[0], b[2], -a[3], -a[1]
+        else:
+            u0, u1, v0, v1 = _turned(
+                (min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])), turn
+            )
+            # The line's height is that of its first character: the last may be a superscript.
+            _, _, v0, v1 = _turned(a, turn) if _area(a) else (u0, u1, v0, v1)
         return Line(text, u0, u1, v0, v1, turn, self._bold(first), first=first, last=last)
 
     def _at(self, index: int) -> tuple[float, float, float, float]:
         if not pdfium.FPDFText_GetLooseCharBox(self.raw, index, self._box_ref):
             return (0.0, 0.0, 0.0, 0.0)
         box = self._box
-        return (
-            min(box.left, box.right),
-            min(box.bottom, box.top),
-            max(box.left, box.right),
-            max(box.bottom, box.top),
-        )
+        left, right, bottom, top = box.left, box.right, box.bottom, box.top
+        # Asked for every line: sorting two numbers by hand is a third of a call of min and max.
+        if left > right:
+            left, right = right, left
+        if bottom > top:
+            bottom, top = top, bottom
+        return left, bottom, right, top
 
     def _bold(self, index: int) -> bool:
         if pdfium.FPDFText_GetFontWeight(self.raw, index) >= 600:

@@ -6,13 +6,19 @@ program wrote. It is changed only where lines were read across a gutter, or go b
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
+from operator import itemgetter
 from statistics import median
 
 from jarvis.ingest.pdf_lines import Line, PageText
 
 Gutter = tuple[float, float]
+Run = tuple[float, float, float]
+
+MIN_GAP = 0.8
+"""Width of the gap between two cells, in heights of the line; a blank is a quarter of one."""
 
 MIN_ROWS = 4
 """Rows on both sides of a gutter below which it may be a table or chance."""
@@ -47,19 +53,45 @@ def ordered(page: PageText) -> list[Line]:
 
 
 def _ordered(page: PageText, lines: list[Line], turn: int) -> list[Line]:
-    gutters = _gutters(page.runs(turn), lines) if len(lines) >= MIN_ROWS else []
+    runs = page.runs(turn) if len(lines) > 1 else []
+    gutters = _gutters(runs, lines) if len(lines) >= MIN_ROWS else []
     if gutters:
         parted, crossing = _part(page, lines, gutters)
         if _prose(parted, gutters) and (crossing >= MIN_ROWS or _disordered(parted, gutters)):
             return _by_columns(parted, gutters)
         if _prose(lines, gutters):
             return lines
+    _mark_cells(runs, lines)
     if _goes_back_up(lines):
         return _by_blocks(lines)
     return lines
 
 
-def _gutters(runs: list[tuple[float, float]], lines: list[Line]) -> list[Gutter]:
+def _mark_cells(runs: list[Run], lines: list[Line]) -> None:
+    """Notes where the cells of lines are that have gaps much wider than a blank."""
+    if len(runs) <= len(lines):
+        return  # one run a line: there are no gaps
+    runs = sorted(runs, key=itemgetter(2))
+    places = [run[2] for run in runs]
+    for line in lines:
+        near = 0.4 * line.height
+        first = bisect.bisect_left(places, line.middle - near)
+        last = bisect.bisect_right(places, line.middle + near, first)
+        if last - first < 2:
+            continue
+        cells: list[tuple[float, float]] = []
+        for u0, u1, _ in sorted(runs[first:last]):
+            if u0 < line.u0 - 1 or u1 > line.u1 + 1:
+                continue
+            if cells and u0 - cells[-1][1] < MIN_GAP * line.height:
+                cells[-1] = (cells[-1][0], max(cells[-1][1], u1))
+            else:
+                cells.append((u0, u1))
+        if len(cells) > 1:
+            line.cells = tuple(cells)
+
+
+def _gutters(runs: list[Run], lines: list[Line]) -> list[Gutter]:
     """Vertical strips that (almost) no run of text touches, with text on both sides."""
     left, right = min(line.u0 for line in lines), max(line.u1 for line in lines)
     width = right - left
@@ -68,7 +100,7 @@ def _gutters(runs: list[tuple[float, float]], lines: list[Line]) -> list[Gutter]
     step = 2.0
     count = int(width / step) + 2
     change = [0] * (count + 1)
-    for u0, u1 in runs:
+    for u0, u1, _ in runs:
         if u1 - u0 > 0.6 * width or u0 < left - step or u1 > right + step:
             continue  # titles cross every gutter; text turned otherwise stands elsewhere
         change[max(0, int((u0 - left) / step))] += 1

@@ -38,7 +38,8 @@ def unligate(text: str) -> str:
 
 def mark_breaks(text: str) -> str:
     """Marks hyphens at line ends with ``BROKEN`` and drops soft hyphens elsewhere."""
-    text = _LINE_END_HYPHEN.sub(BROKEN, text)
+    if "\n" in text:
+        text = _LINE_END_HYPHEN.sub(BROKEN, text)
     return text.replace("\xad", "")
 
 
@@ -46,7 +47,7 @@ def vocabulary(texts: list[str]) -> Counter[str]:
     """How often each word (with its inner hyphens) occurs whole, in lower case."""
     words: Counter[str] = Counter()
     for text in texts:
-        words.update(word.lower() for word in _WORD.findall(text))
+        words.update(_WORD.findall(text.lower()))
     return words
 
 
@@ -85,5 +86,7 @@ def rejoin(text: str, words: Counter[str]) -> str:
 
 def unreadable_share(text: str) -> float:
     """The share of characters that no font map explains: controls, U+FFFD, private use."""
+    if _ODD.search(text) is None:
+        return 0.0
     letters = len(text) - len(_SPACE.findall(text))
     return len(_ODD.findall(text)) / letters if letters else 0.0

@@ -133,6 +133,32 @@ def test_pdf_table_rows_stay_together() -> None:
     assert "item 7 70 euros" in " ".join(words.split())
 
 
+def test_pdf_rows_of_a_table_are_lines_of_their_own() -> None:
+    rows = [
+        ("North quay", "8 m", "EUR 140", "EUR 200"),
+        ("South quay", "10 m", "EUR 1,175", "EUR 250"),
+        ("Dry dock", "12 m", "EUR 310", "EUR 1,400"),
+    ]
+
+    def draw(made: FPDF) -> None:
+        with made.table() as table:
+            for cells in rows:
+                row = table.row()
+                for cell in cells:
+                    row.cell(cell, align="R" if cell.startswith("EUR") else "L")
+
+    lines = text_of(read(make.pdf([draw]))).splitlines()
+    for cells in rows:
+        assert " ".join(cells) in lines
+
+
+def test_pdf_prose_has_no_rows() -> None:
+    words = make.paragraph(5, 120)
+    (block,) = read(make.pdf([words])).pages[0].blocks
+    assert "\n" not in block.text
+    assert block.text == " ".join(words.split())
+
+
 def test_pdf_stream_order_that_goes_back_up() -> None:
     def draw(made: FPDF) -> None:
         made.text(15, 280, "footer of the page")
