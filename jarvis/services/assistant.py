@@ -20,6 +20,7 @@ from jarvis.security.text import clean
 from jarvis.services import citations, long_message, prompt, summary, tool_loop, toolbox, turn_lock
 from jarvis.services.budget import Budget
 from jarvis.services.context import Begun, Context, ContextLoader
+from jarvis.services.telling import tells
 from jarvis.services.turns import (
     Delta,
     Finished,
@@ -173,7 +174,7 @@ class Assistant:
             user=self.app.user_name,
             model=model.name,
             tools_tokens=estimator.count_messages((), definitions) if definitions else 0,
-            stored=not request.private,
+            telling=tells(words),
         )
         used = {memory.id for memory in made.memories}
         turns = {hit.id for hit in made.turns}

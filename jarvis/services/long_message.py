@@ -136,5 +136,5 @@ def _window(app: App, request: TurnRequest) -> tuple[Budget, TokenEstimator]:
 
 
 def _limit(budget: Budget, estimator: TokenEstimator, request: TurnRequest) -> int:
-    system = system_message(request.system, stored=not request.private)
+    system = system_message(request.system)
     return budget.message_limit(estimator.count(system), FRAME)

@@ -34,14 +34,12 @@ PERSONA = (
     'language, and call the user "you".'
 )
 
-ACKNOWLEDGE = (
-    "When the user tells you something, say in one short sentence that you will remember it."
-)
-"""What the built-in persona does with a statement.
+SHORTLY = "[Reply to this in one short sentence.]"
+"""Stands before what the user tells, with the built-in persona.
 
-Without it the small default models answer "I collect fountain pens." by reciting their persona:
-10 of 40 first statements at half a billion parameters, 1 of 40 with it (measured). An example in
-place of the rule is copied word for word.
+Without it the small default models answer "I collect fountain pens." by reciting their persona
+(10 of 40 first statements at half a billion parameters). As a rule of the persona's, "say that you
+will remember it", it went into answers of questions too: "You can remember this sentence as …".
 """
 
 RULES = (
@@ -99,15 +97,9 @@ class Prompt:
     turn_tokens: tuple[int, ...] = ()
 
 
-def system_message(persona: str = "", *, stored: bool = True) -> str:
-    """The system message: a persona, then the rules, which no persona can replace.
-
-    Args:
-        persona: replaces the built-in one where it is not empty.
-        stored: whether the turn is kept; nothing is promised about one that is not.
-    """
-    built_in = f"{PERSONA} {ACKNOWLEDGE}" if stored else PERSONA
-    return f"{persona.strip() or built_in}\n\n{RULES}"
+def system_message(persona: str = "") -> str:
+    """The system message: a persona, then the rules, which no persona can replace."""
+    return f"{persona.strip() or PERSONA}\n\n{RULES}"
 
 
 def past_turns(messages: Sequence[Message]) -> list[PastTurn]:
@@ -180,7 +172,7 @@ def assemble(
     user: str,
     model: str,
     tools_tokens: int = 0,
-    stored: bool = True,
+    telling: bool = False,
 ) -> Prompt:
     """Puts a prompt together within the budget.
 
@@ -189,14 +181,16 @@ def assemble(
         words: the user's message, cleaned.
         material: candidates, best first; what does not fit stays out, the last ones first.
         tools_tokens: what the definitions of the offered tools take.
-        stored: whether the turn is kept.
+        telling: the user tells something and asks nothing.
 
     Raises:
         MessageTooLong: persona and question alone are over the window.
     """
-    system = system_message(persona, stored=stored)
+    system = system_message(persona)
     files = fence(Fence.FILE, (f"{name}:\n{text}" for name, text in material.files))
     head = date_line(now, user, model)
+    if telling and not persona.strip():
+        head = f"{head}\n{SHORTLY}"
     texts = {
         "facts": [memory_line(memory) for memory in material.memories],
         "turns": [turn_text(hit) for hit in material.turns],

@@ -59,10 +59,17 @@ def message(number: int, role: Role, content: str, status: str = "complete") -> 
     return Message(number, 1, role, content, MessageStatus(status), NOW)
 
 
-def assemble(words: str = "What now?", *, num_ctx: int = 4096, **material: object) -> Prompt:
+def assemble(
+    words: str = "What now?",
+    *,
+    num_ctx: int = 4096,
+    persona: str = "",
+    telling: bool = False,
+    **material: object,
+) -> Prompt:
     info = ModelInfo("m", "d", num_ctx)
     return prompt.assemble(
-        persona="",
+        persona=persona,
         words=words,
         material=Material(**material),  # type: ignore[arg-type]
         budget=Budget.for_model(info, num_ctx, 1000.0, ContextSettings(seconds=100)),
@@ -70,6 +77,7 @@ def assemble(words: str = "What now?", *, num_ctx: int = 4096, **material: objec
         now=NOW,
         user="ada",
         model="m",
+        telling=telling,
     )
 
 
@@ -172,10 +180,13 @@ def test_a_persona_never_replaces_the_rules() -> None:
     assert prompt.PERSONA not in text
 
 
-def test_nothing_is_promised_about_a_turn_that_is_not_kept() -> None:
-    assert prompt.ACKNOWLEDGE in prompt.system_message()
-    assert "remember" not in prompt.system_message(stored=False)
-    assert prompt.ACKNOWLEDGE not in prompt.system_message("You are a pirate.")
+def test_what_is_told_is_answered_shortly_and_a_persona_decides_for_itself() -> None:
+    told = assemble("I collect fountain pens.", telling=True)
+    assert prompt.SHORTLY in told.messages[-1].content
+    assert told.messages[0] == assemble("What do I collect?").messages[0]
+    assert prompt.SHORTLY not in assemble("What do I collect?").messages[-1].content
+    pirate = assemble("I sail.", telling=True, persona="You are a pirate.")
+    assert prompt.SHORTLY not in pirate.messages[-1].content
 
 
 @pytest.mark.parametrize(
