@@ -47,12 +47,6 @@ _NUDGE = (
 call (tried with qwen2.5-coder:0.5b); larger ones still make further, other calls."""
 
 
-_CALL = '{"name":"'
-"""What a call that is written as text begins with, its blanks left out."""
-_LONGEST_CALL = 4_000
-"""Characters of one; what is longer is an answer."""
-
-
 @dataclass(frozen=True, slots=True)
 class ToolRecord:
     """A call as it is stored and listed. ``error``: why it did not run or failed."""
@@ -265,17 +259,11 @@ class ToolLoop:
         self, talk: Sequence[ChatMessage], offered: list[dict[str, object]], options: Any
     ) -> Iterator[ChatChunk]:
         stream = self._model.stream(talk, tools=offered, **options)
-        written = _WrittenCall(bool(offered) and options.get("schema") is None)
         try:
             for chunk in stream:
                 if chunk.usage is not None:
                     self._add(chunk.usage)
-                yield replace(chunk, text=written.feed(chunk.text))
-            call = written.call()
-            if call is not None:
-                yield ChatChunk(tool_calls=(call,))
-            elif written.held:
-                yield ChatChunk(text=written.held)
+                yield chunk
         finally:
             close = getattr(stream, "close", None)
             if close is not None:
@@ -343,48 +331,6 @@ class ToolLoop:
         self._room -= min(self._estimator.count(shown), self._room)
         self.told.append(shown)
         return f"{fence(Fence.TOOL, [shown])}\n{_NUDGE}"
-
-
-class _WrittenCall:
-    """Holds back an answer that may be nothing but a call written as text.
-
-    A model server makes calls of the tools that were offered. The smallest models also make tools
-    up, named after what the question is about, and what they wrote for one is no answer.
-
-    Args:
-        possible: whether tools were offered and the answer may be text.
-    """
-
-    def __init__(self, possible: bool) -> None:
-        self._open = possible
-        self.held = ""
-
-    def feed(self, text: str) -> str:
-        """Takes a piece of the answer; returns what can be shown by now."""
-        if not self._open:
-            return text
-        self.held += text
-        begun = "".join(self.held.split())
-        if len(self.held) > _LONGEST_CALL or not (
-            begun.startswith(_CALL) or _CALL.startswith(begun)
-        ):
-            self._open = False
-            ready, self.held = self.held, ""
-            return ready
-        return ""
-
-    def call(self) -> ToolCall | None:
-        """The call that the whole answer is; None: it is none."""
-        try:
-            value = json.loads(self.held, strict=False)
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(value, dict) or len(value) != 2:
-            return None
-        name, arguments = value.get("name"), value.get("arguments", value.get("parameters"))
-        if not isinstance(name, str) or not isinstance(arguments, dict):
-            return None
-        return ToolCall(name, arguments)
 
 
 def for_turn(app: App, prepared: Prepared, model: ChatModel) -> ToolLoop:

@@ -26,7 +26,7 @@ _AROUND_KEY = (
 )
 _HEAD = re.compile(
     rf"(?:[\[{{]\s*)+(?:{_AROUND_KEY})*[\"']?(?:{'|'.join(_NAMES)})[\"']?\s*:\s*"
-    r"[\"']?([\w.-]+)"
+    r"[\"']?([\w.-]+(?: [\w.-]+)*)"
 )
 _GIVEN = re.compile(rf"[\"']?\s*[,;]?\s*[\"']?(?:{'|'.join(_ARGUMENTS)})[\"']?\s*:")
 _KEY = re.compile(r"[\"']?([A-Za-z_]*)[\"']?\s*(:)?")
