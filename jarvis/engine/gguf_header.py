@@ -140,6 +140,10 @@ class _Malformed(Exception):
     pass
 
 
+def _cut(what: str) -> _Malformed:
+    return _Malformed(f"a {what} reaches past its end: the file is cut")
+
+
 class _Reader:
     """A cursor over the mapped file."""
 
@@ -208,8 +212,10 @@ class _Reader:
 
     def string(self, longest: int | None = None) -> str:
         length = self.scalar(10)
-        if length > self.size - self.at or (longest is not None and length > longest):
-            raise _Malformed(f"a text of {length:,} bytes reaches past its end: the file is cut")
+        if longest is not None and length > longest:
+            raise _Malformed(f"a text of {length:,} bytes, where {longest:,} are the most")
+        if length > self.size - self.at:
+            raise _cut(f"text of {length:,} bytes")
         text = self.data[self.at : self.at + length].decode("utf-8", "replace")
         self.at += length
         return text
@@ -221,7 +227,7 @@ class _Reader:
             return self.scalar(kind)
         inner, count = self.scalar(4), self.scalar(10)
         if count > self.size - self.at:
-            raise _Malformed(f"a list of {count:,} entries reaches past its end: the file is cut")
+            raise _cut(f"list of {count:,} entries")
         if inner == _STRING:
             if count <= self.kept_length:
                 return [self.string() for _ in range(count)]
@@ -231,7 +237,7 @@ class _Reader:
             raise _Malformed(f"a list of type {inner}")
         width = struct.calcsize(_SCALARS[inner])
         if count * width > self.size - self.at:
-            raise _Malformed(f"a list of {count:,} entries reaches past its end: the file is cut")
+            raise _cut(f"list of {count:,} entries")
         if count <= self.kept_length:
             return [self.scalar(inner) for _ in range(count)]
         self.at += count * width
@@ -243,7 +249,5 @@ class _Reader:
             (length,) = unpack(data, at)
             at += 8 + length
             if at > size:
-                raise _Malformed(
-                    f"a text of {length:,} bytes reaches past its end: the file is cut"
-                )
+                raise _cut(f"text of {length:,} bytes")
         self.at = at
